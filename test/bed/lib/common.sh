@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# What every part of the bed needs: where things are, and how it speaks.
+
+BED_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+REPO_DIR=$(cd "$BED_DIR/../.." && pwd)
+
+# Built things live outside the clone, so that a fresh clone costs nothing.
+CACHE=${VALKEY_BED_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/valkey-operator-bed}
+
+# One run directory per bed. BED_NAME keeps several beds apart.
+BED_NAME=${BED_NAME:-bed}
+RUN_ROOT=${VALKEY_BED_RUN:-/var/tmp/valkey-operator-bed}
+RUN=$RUN_ROOT/$BED_NAME
+
+# say writes progress to stderr: stdout is for answers that scripts read.
+say() { printf '%s\n' "$*" >&2; }
+
+# die ends the bed with one line that names the trouble and its cure.
+die() {
+  say "bed: $*"
+  exit 1
+}
+
+now_ms() { date +%s%3N; }
+
+# seconds_since START_MS prints the time since then as "12.3 s".
+seconds_since() {
+  local ms=$(($(now_ms) - $1))
+  printf '%d.%d s' $((ms / 1000)) $((ms % 1000 / 100))
+}
+
+# with_lock NAME CMD.. runs CMD while no other bed holds the same lock.
+with_lock() {
+  local lock=$CACHE/lock.$1 fd
+  shift
+  mkdir -p "$CACHE" || die "cannot write $CACHE: set VALKEY_BED_CACHE to a directory that can be written"
+  exec {fd}>"$lock"
+  if ! flock -n "$fd"; then
+    say "another bed is at work on the cache ($lock), waiting for it …"
+    flock "$fd"
+  fi
+  "$@" {fd}>&-
+  exec {fd}>&-
+}
+
+# watched LABEL LOG CMD.. runs CMD with its output in LOG and shows how long it
+# takes: a running line on a terminal, a line every 30 s elsewhere.
+watched() {
+  local label=$1 log=$2 start pid s=0 rc=0
+  shift 2
+  start=$(now_ms)
+  "$@" >"$log" 2>&1 </dev/null &
+  pid=$!
+  [ -t 2 ] || say "$label …"
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.2
+    s=$((($(now_ms) - start) / 1000))
+    if [ -t 2 ]; then
+      printf '\r%s … %d s' "$label" "$s" >&2
+    elif [ "$s" -ge "${next:-30}" ]; then
+      say "$label … $s s so far"
+      local next=$((s + 30))
+    fi
+  done
+  wait "$pid" || rc=$?
+  [ -t 2 ] && printf '\r' >&2
+  if [ "$rc" = 0 ]; then
+    say "$label … $(seconds_since "$start")"
+  else
+    say "$label … failed, the last lines of $log:"
+    tail -n 15 "$log" >&2
+  fi
+  return "$rc"
+}
