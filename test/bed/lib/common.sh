@@ -12,6 +12,8 @@ BED_NAME=${BED_NAME:-bed}
 RUN_ROOT=${VALKEY_BED_RUN:-/var/tmp/valkey-operator-bed}
 RUN=$RUN_ROOT/$BED_NAME
 
+PATH=$PATH:/usr/sbin:/sbin # where Debian keeps nft, ip and runc; not on every root's path
+
 # say writes progress to stderr: stdout is for answers that scripts read.
 say() { printf '%s\n' "$*" >&2; }
 
@@ -29,18 +31,20 @@ seconds_since() {
   printf '%d.%d s' $((ms / 1000)) $((ms % 1000 / 100))
 }
 
-# with_lock NAME CMD.. runs CMD while no other bed holds the same lock.
+# with_lock NAME CMD.. runs CMD in a subshell while no other bed holds the lock.
+# CMD itself does not inherit the descriptor: a daemon would hold it for ever.
 with_lock() {
-  local lock=$CACHE/lock.$1 fd
+  local lock=$CACHE/lock.$1
   shift
   mkdir -p "$CACHE" || die "cannot write $CACHE: set VALKEY_BED_CACHE to a directory that can be written"
-  exec {fd}>"$lock"
-  if ! flock -n "$fd"; then
-    say "another bed is at work on the cache ($lock), waiting for it …"
-    flock "$fd"
-  fi
-  "$@" {fd}>&-
-  exec {fd}>&-
+  (
+    exec 9>"$lock"
+    if ! flock -n 9; then
+      say "another bed is at work ($lock), waiting for it …"
+      flock 9
+    fi
+    "$@" 9>&-
+  )
 }
 
 # watched LABEL LOG CMD.. runs CMD with its output in LOG and shows how long it

@@ -9,7 +9,7 @@ need_root() {
 need_commands() {
   local pair missing=
   for pair in "$@"; do
-    PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%=*}" >/dev/null || missing="$missing ${pair#*=}"
+    command -v "${pair%%=*}" >/dev/null || missing="$missing ${pair#*=}"
   done
   [ -z "$missing" ] || die "missing:$missing; install with: apt-get update && apt-get install -y --no-install-recommends$missing"
 }

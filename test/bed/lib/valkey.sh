@@ -21,7 +21,8 @@ apt_configure() {
   local dir=$CACHE/apt/$1 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
   : >"$dir/status"
-  echo "deb ${2:+[signed-by=$keyring] }$2 $1 main" >"$dir/sources.list"
+  [ -r "$keyring" ] || die "missing: debian-archive-keyring; install with: apt-get update && apt-get install -y debian-archive-keyring"
+  echo "deb [signed-by=$keyring] $2 $1 main" >"$dir/sources.list"
   {
     apt-config dump Acquire # proxies and retries of the machine
     cat <<EOF
@@ -57,7 +58,7 @@ valkey_candidate() {
     say "reading the package list of Debian $suite …"
     APT_CONFIG=$conf apt-get -qq update >&2 || continue
     version=$(APT_CONFIG=$conf apt-cache policy valkey-server | sed -n 's/^  Candidate: //p')
-    [ -n "$version" ] && [ "$version" != "(none)" ] || continue
+    [[ -n $version && $version != "(none)" ]] || continue
     dpkg --compare-versions "$(valkey_number "$version")" ge "$floor" || continue
     dpkg --compare-versions "$(valkey_number "$version")" lt "$below" || continue
     [ -n "$best" ] && dpkg --compare-versions "$version" le "${best#* }" && continue
@@ -136,6 +137,7 @@ valkey_fetch() {
     valkey_runs "$dir" || die "Valkey $version does not run on this machine: $("$dir/bin/valkey-server" --version 2>&1)"
   fi
   echo "$version" >"$CACHE/valkey/$major"
+  rm -rf "$CACHE/apt" # lists of 60 MB, of no use until the next question
 }
 
 valkey_runs() { "$1/bin/valkey-server" --version >/dev/null 2>&1; }
