@@ -16,7 +16,9 @@ type AclBinding struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
-	PasswordHashes []PasswordHash `json:"passwordHashes"`
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="a password hash is a SHA-256 in exactly 64 lower-case hex digits, without '#'"
+	PasswordHashes []string `json:"passwordHashes"`
 	// What the user may do, 1 to 16. The first is the user's root rules, each further one a selector of Valkey's
 	// ACL language: a command is allowed if one permission allows it whole, with its keys and channels. Required.
 	// +required
@@ -25,12 +27,6 @@ type AclBinding struct {
 	// +kubebuilder:validation:MaxItems=16
 	Permissions []AclPermission `json:"permissions"`
 }
-
-// PasswordHash is the SHA-256 of a password in 64 lower-case hex digits.
-//
-// +kubebuilder:validation:MaxLength=128
-// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="a password hash is a SHA-256 in exactly 64 lower-case hex digits, without '#'"
-type PasswordHash = string
 
 // AclPermission joins a role with the keys and channels that it is for.
 type AclPermission struct {
@@ -50,7 +46,9 @@ type AclPermission struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	Channels []ChannelPattern `json:"channels,omitempty"`
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^\\\\p{Cc} \"\\']*$')",message="a channel pattern has no control character, space or quote"
+	Channels []string `json:"channels,omitempty"`
 }
 
 // KeyAccess says what may be done with the keys of a pattern.
@@ -80,9 +78,3 @@ type KeyPattern struct {
 	// +kubebuilder:default=readwrite
 	Access KeyAccess `json:"access,omitempty"`
 }
-
-// ChannelPattern is a glob pattern of Pub/Sub channels.
-//
-// +kubebuilder:validation:MaxLength=128
-// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\p{Cc} \"\\']*$')",message="a channel pattern has no control character, space or quote"
-type ChannelPattern = string

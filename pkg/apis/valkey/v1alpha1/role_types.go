@@ -55,18 +55,14 @@ type ValkeyRoleSpec struct {
 	Commands []RoleCommand `json:"commands,omitempty"`
 }
 
-// RoleName is the name of a command category, a command or a subcommand, in any case, without "@".
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z][a-zA-Z0-9_-]*$')",message="a name starts with a letter and has only letters, digits, '_' and '-'; the operator adds the '@' of a category"
-type RoleName = string
-
 // RoleCategory allows or denies one category of commands.
 type RoleCategory struct {
 	// Name of the category as ACL CAT lists it, without "@", for example "read". Required, at most 64 characters.
 	// +required
-	Name RoleName `json:"name"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z][a-zA-Z0-9_-]*$')",message="a name starts with a letter and has only letters, digits, '_' and '-'; the operator adds the '@' of a category"
+	Name string `json:"name"`
 	// "allow" or "deny". Required.
 	// +required
 	Access RoleAccess `json:"access"`
@@ -76,11 +72,17 @@ type RoleCategory struct {
 type RoleCommand struct {
 	// Name of the command, for example "config". Required, at most 64 characters.
 	// +required
-	Name RoleName `json:"name"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z][a-zA-Z0-9_-]*$')",message="a name starts with a letter and has only letters, digits, '_' and '-'; the operator adds the '@' of a category"
+	Name string `json:"name"`
 	// Name of a subcommand, for example "get"; the rule is then about command|subcommand alone. Default: the whole
 	// command. At most 64 characters.
 	// +optional
-	Subcommand RoleName `json:"subcommand,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z][a-zA-Z0-9_-]*$')",message="a name starts with a letter and has only letters, digits, '_' and '-'; the operator adds the '@' of a category"
+	Subcommand string `json:"subcommand,omitempty"`
 	// "allow" or "deny". Required.
 	// +required
 	Access RoleAccess `json:"access"`
