@@ -28,12 +28,13 @@ need_cgroups() {
 # make_cgroups nI makes the node's own group in every hierarchy, below the group of
 # this shell where that is visible, and lists them in the node's file "cgroups".
 make_cgroups() {
-  local controller base group
+  local controller base group name
+  name=valkey-bed-$(cksum <<<"$RUN" | cut -d' ' -f1)-$1 # two run directories may hold a bed of one name
   for controller in $CGROUP_CONTROLLERS; do
     base=/sys/fs/cgroup/$controller
     group=$(awk -F: -v c="$controller" '{ k = split($2, a, ","); for (i = 1; i <= k; i++) if (a[i] == c || a[i] == "name=" c) print $3 }' /proc/self/cgroup)
     [ -d "$base$group" ] && base=$base${group%/}
-    group=$base/bed-$BED_NAME-$1
+    group=$base/$name
     echo "$group" >>"$RUN/$1/cgroups"
     mkdir -p "$group"
     if [ "$controller" = cpuset ]; then # empty in a new group, and then nothing may join
