@@ -23,18 +23,25 @@ codegen=$(go -C "$tools" list -m -f '{{.Dir}}' k8s.io/code-generator)
 # shellcheck source=/dev/null
 source "$codegen/kube_codegen.sh"
 
+# quietly runs a generator without its warnings that several aliases of string have comments of their own: the
+# comments are meant for controller-gen, which reads each where it stands.
+quietly() {
+  "$@" 2>&1 | awk '/Mismatched comments on type string/ { skip = 1; next } skip && /^  / { next } { skip = 0; print }'
+}
+
 cd "$root"
 say "deep copies"
-kube::codegen::gen_helpers --boilerplate hack/boilerplate.go.txt pkg/apis
+quietly kube::codegen::gen_helpers --boilerplate hack/boilerplate.go.txt pkg/apis
 
 say "clientset, listers, informers, apply configurations"
-kube::codegen::gen_client \
+quietly kube::codegen::gen_client \
   --with-watch --with-applyconfig \
   --boilerplate hack/boilerplate.go.txt \
   --output-dir pkg/generated --output-pkg "$module/pkg/generated" \
   pkg/apis
 
 say "CRDs"
+mkdir -p pkg/generated docs
 rm -rf manifests/crds
 "$bin/controller-gen" crd paths=./pkg/apis/... output:crd:dir=manifests/crds
 

@@ -75,7 +75,7 @@ type ValkeyConfigSpec struct {
 // operator quotes it.
 //
 // +kubebuilder:validation:MaxLength=8192
-// +kubebuilder:validation:Pattern=`^\P{Cc}*$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^\\\\P{Cc}*$')",message="a directive value has no control character"
 type DirectiveValue = string
 
 // ValkeyResources are the resources of a node's container. Each is its request and its limit.
@@ -83,12 +83,12 @@ type ValkeyResources struct {
 	// CPU of each node, in cores, for example "500m" or "2"; applied as request and limit. The first config of the
 	// chain that sets it wins. Default: neither request nor limit. Positive.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('^[+]?([0-9]*[1-9][0-9]*([.][0-9]*)?|[0-9]*[.][0-9]*[1-9][0-9]*)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$')",message="cpu must be a valid, positive quantity, for example 500m or 2"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : size(self) <= 32 && self.matches('^[+]?([0-9]*[1-9][0-9]*([.][0-9]*)?|[0-9]*[.][0-9]*[1-9][0-9]*)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$')",message="cpu must be a valid, positive quantity, for example 500m or 2"
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// Memory of each node, in bytes, for example "512Mi" or "4Gi"; applied as request and limit. The first config of
 	// the chain that sets it wins. Default: neither request nor limit. Positive. Leave room above maxmemory.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('^[+]?([0-9]*[1-9][0-9]*([.][0-9]*)?|[0-9]*[.][0-9]*[1-9][0-9]*)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$')",message="memory must be a valid, positive quantity, for example 512Mi or 4Gi"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : size(self) <= 32 && self.matches('^[+]?([0-9]*[1-9][0-9]*([.][0-9]*)?|[0-9]*[.][0-9]*[1-9][0-9]*)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$')",message="memory must be a valid, positive quantity, for example 512Mi or 4Gi"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 

@@ -56,9 +56,11 @@ type ValkeyNodeSpec struct {
 	Image string `json:"image"`
 	// CPU request and limit in cores. Default: neither. Immutable.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || size(self) <= 32",message="cpu has at most 32 characters"
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// Memory request and limit in bytes. Default: neither. Immutable.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || size(self) <= 32",message="memory has at most 32 characters"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// Directives of the node's valkey.conf, defaults and forced settings baked in. At most 1024. Immutable.
 	// +optional
