@@ -19,7 +19,7 @@ func document(crds []crd) string {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | `%s` | %s | %s |\n", n.Kind, strings.ToLower(n.Kind), n.Plural,
 			strings.Join(n.ShortNames, "`, `"), c.Spec.Scope, columns(c))
 	}
-	b.WriteString("\nAll kinds are in category `valkey`: `kubectl get valkey` lists those of a namespace.\n")
+	b.WriteString("\nAll kinds are in category `valkey`: `kubectl get valkey` lists them all.\n")
 	for _, c := range crds {
 		kind(&b, c)
 	}
@@ -68,14 +68,19 @@ func fields(b *strings.Builder, path string, s schema, required bool) {
 	if limits := limits(s); limits != "" {
 		text += " *" + limits + ".*"
 	}
-	for _, r := range s.Rules {
-		text += " Rule: " + cell(r.Message) + "."
+	for at := &s; at != nil; at = inside(at) {
+		for _, r := range at.Rules {
+			text += " Rule: " + cell(r.Message) + "."
+		}
 	}
 	name := "`" + path + "`"
 	if required {
 		name += " (required)"
 	}
 	fmt.Fprintf(b, "| %s | %s | %s |\n", name, typeName(s), text)
+	if strings.HasSuffix(path, ".conditions") {
+		return // Every Kubernetes object's conditions look like this.
+	}
 	inner, at := s, path
 	for inner.Items != nil {
 		inner, at = *inner.Items, at+"[]"
@@ -83,6 +88,17 @@ func fields(b *strings.Builder, path string, s schema, required bool) {
 	for _, p := range slices.Sorted(maps.Keys(inner.Properties)) {
 		fields(b, at+"."+p, inner.Properties[p], slices.Contains(inner.Required, p))
 	}
+}
+
+// inside returns the schema of a list's items or a map's values, where they are plain and so have no row of their own.
+func inside(s *schema) *schema {
+	if s.Values != nil {
+		return s.Values
+	}
+	if s.Items != nil && len(s.Items.Properties) == 0 {
+		return s.Items
+	}
+	return nil
 }
 
 // typeName is the type of a field as people say it.
