@@ -51,3 +51,127 @@ type rung struct {
 	group Group
 	rules []rule
 }
+
+// safety rules stop everything below them.
+var safety = rung{Safety, []rule{
+	{"Paused", (*picture).holdWhilePaused},
+	{"ForeignNode", (*picture).holdBeforeStrangers},
+	{"SplitCluster", (*picture).holdBeforeRivals},
+}}
+
+// bootstrap rules form a cluster from nothing; the first that answers wins, waits included:
+// no node is met before every pod runs. As soon as a live node owns slots, the facts are those
+// of a cluster, and the other groups go on (they know how to assign, attach and complete).
+var bootstrap = rung{Bootstrap, []rule{
+	{"NoCluster", (*picture).begin},
+	{"UnwantedNode", (*picture).dropUnborn},
+	{"DeadNode", (*picture).dropDead},
+	{"CrashedNode", (*picture).retryCrashed},
+	{"DepartedMember", (*picture).forgetDeparted},
+	{"StrandedNode", (*picture).dropStranded},
+	{"MissingNodes", (*picture).createMissing},
+	{"EngineTooOld", (*picture).refuseOld},
+	{"NodeNotRunning", (*picture).awaitNodes},
+	{"NodeSilent", (*picture).awaitSilent},
+	{"SeedWithoutEpoch", (*picture).seedEpoch},
+	{"UnknownNode", (*picture).meetMissing},
+	{"UnassignedSlots", (*picture).giveSlots},
+}}
+
+// stability rules are repairs. Here a deed outranks a wait: one shard's wait does not hold up
+// another's repair; but what waits here holds up every later group.
+var stability = rung{Stability, []rule{
+	{"PrimaryDown", (*picture).promote},
+	{"UnwantedNode", (*picture).dropUnborn},
+	{"DepartedMember", (*picture).forgetDeparted},
+	{"DeadNode", (*picture).dropDead},
+	{"CrashedNode", (*picture).retryCrashed},
+	{"StrandedNode", (*picture).dropStranded},
+	{"UnknownNode", (*picture).meetMissing},
+	{"UnassignedSlots", (*picture).giveSlots},
+	{"MissingNodes", (*picture).repairStrength},
+	{"UnattachedReplica", (*picture).attachReplicas},
+	{"EngineTooOld", (*picture).refuseOld},
+	{"NodeNotRunning", (*picture).awaitNodes},
+	{"NodeSilent", (*picture).awaitSilent},
+	{"ViewsDisagree", (*picture).awaitAgreement},
+	{"ReplicaNotInSync", (*picture).awaitSync},
+	{"NodeJoined", (*picture).welcome},
+	{"Formed", (*picture).complete},
+}}
+
+var topologyRules = rung{Topology, []rule{
+	{"SlotsMoving", (*picture).awaitMoves},
+	{"ShardCount", (*picture).chooseLeaving},
+	{"DrainedShard", (*picture).retireDrained},
+	{"SlotsUneven", (*picture).rebalance},
+	{"MissingShards", (*picture).addShards},
+}}
+
+var updates = rung{Updates, []rule{
+	{"OutdatedNodes", (*picture).roll},
+}}
+
+var cleanup = rung{Cleanup, []rule{
+	{"ExcessReplicas", (*picture).dropExcess},
+	{"IdleNodes", (*picture).dropIdle},
+}}
+
+// InShape is the rule that answers when no other did.
+const InShape RuleName = "InShape"
+
+// ladder chooses the rules from facts, never from a recorded state.
+func ladder(p *picture) []rung {
+	if !p.hasData() {
+		return []rung{safety, bootstrap}
+	}
+	return []rung{safety, stability, topologyRules, updates, cleanup}
+}
+
+// Plan answers with the one next action. Of two troubles the higher rule answers.
+func Plan(obs Observation, target Target) Decision {
+	p := look(obs, target)
+	for _, g := range ladder(p) {
+		var waiting *Decision
+		for _, r := range g.rules {
+			a := r.ask(p)
+			if a.action == nil {
+				continue
+			}
+			d := Decision{r.name, a.why, a.action}
+			if g.group != Stability || IsDeed(a.action) && allowedWhileWaiting(waiting, a.action) {
+				return d
+			}
+			if waiting == nil {
+				waiting = &d
+			}
+		}
+		if waiting != nil {
+			return *waiting
+		}
+	}
+	return Decision{InShape, "nothing differs from the target", Done{}}
+}
+
+// allowedWhileWaiting keeps the last steps of joining in order: a cluster is not complete,
+// and a node has not joined, while anything is awaited.
+func allowedWhileWaiting(waiting *Decision, a Action) bool {
+	switch a.(type) {
+	case SetLifecycle, Complete:
+		return waiting == nil
+	}
+	return true
+}
+
+// Trace is every rule's answer, for people.
+func Trace(obs Observation, target Target) []Verdict {
+	p := look(obs, target)
+	var out []Verdict
+	for _, g := range ladder(p) {
+		for _, r := range g.rules {
+			a := r.ask(p)
+			out = append(out, Verdict{g.group, r.name, a.why, a.action})
+		}
+	}
+	return out
+}

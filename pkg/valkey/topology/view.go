@@ -130,6 +130,8 @@ type Server struct {
 	Saving     bool
 	Keys       int64
 	UsedMemory int64
+	// Libraries counts the loaded function libraries (INFO memory, number_of_libraries).
+	Libraries int
 	// Migrations are newest first. It is empty on servers before 9.0.
 	Migrations []Migration
 	// TLSSerial and TLSCASerial are the serials that INFO tls shows, empty where

@@ -1,0 +1,340 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
+)
+
+// begin takes the snapshot of the wanted shape. Nothing alive holds data of this cluster:
+// either it is new, or every member is gone.
+func (p *picture) begin() answer {
+	if p.obs.Creating {
+		return answer{}
+	}
+	s := Snapshot{p.target.Shards, p.target.Replicas}
+	if p.obs.Formed {
+		return do(s, "every node that held slots is gone: all keys are lost, a fresh cluster is formed")
+	}
+	return do(s, "the cluster does not exist yet")
+}
+
+// createMissing creates the nodes that shards lack, all at once and spread evenly over the
+// indices: a pod costs nothing until it is met.
+func (p *picture) createMissing() answer {
+	return p.create(p.missing(JoinNone))
+}
+
+// repairStrength creates the replicas that shards lack and the nodes of lost shards, whose
+// slots nobody owns. Shards that are merely wanted in addition come later.
+func (p *picture) repairStrength() answer {
+	if p.obs.Creating {
+		return p.createMissing()
+	}
+	missing := p.missing(JoinPrimary)
+	if p.unassigned.Empty() {
+		missing = slices.DeleteFunc(missing, func(n NewNode) bool { return p.shardAt(n.Shard) == nil })
+	}
+	return p.create(missing)
+}
+
+func (p *picture) create(missing []NewNode) answer {
+	if len(missing) == 0 {
+		return answer{}
+	}
+	return do(CreateNodes{missing}, "shards lack %d nodes", len(missing))
+}
+
+// missing lists the nodes that the wanted shape lacks. The first node of a new shard gets
+// the join type, the others are replicas; in a bootstrap (JoinNone) nobody has one.
+func (p *picture) missing(join JoinType) []NewNode {
+	replica := JoinReplica
+	if join == JoinNone {
+		replica = JoinNone
+	}
+	per := p.target.Replicas + 1
+	staying := 0
+	taken := map[int]bool{}
+	var lacks []NewNode
+	for _, s := range p.shards {
+		taken[s.index] = true
+		if s.leaving() {
+			continue
+		}
+		staying++
+		if s.primary.node == nil || s.primary.gone() {
+			continue // no replica can join before it is promoted or forgotten
+		}
+		for range per - len(s.usable()) {
+			lacks = append(lacks, NewNode{s.index, replica})
+		}
+	}
+	have := map[int]int{} // nodes of indices that have no shard yet
+	for _, u := range p.idle {
+		if !u.gone() && !u.node.Deleting && u.node.Lifecycle != Leaving {
+			have[u.node.Shard]++
+		}
+	}
+	for i := 0; staying < p.target.Shards; i++ {
+		if taken[i] {
+			continue
+		}
+		staying++
+		for n := have[i]; n < per; n++ {
+			if n == 0 {
+				lacks = append(lacks, NewNode{i, join})
+			} else {
+				lacks = append(lacks, NewNode{i, replica})
+			}
+		}
+	}
+	return spread(lacks)
+}
+
+// spread puts the first node of every shard first, then the second of every shard, and so on.
+func spread(nodes []NewNode) []NewNode {
+	round := map[int]int{}
+	rounds := map[int][]NewNode{}
+	for _, n := range nodes {
+		rounds[round[n.Shard]] = append(rounds[round[n.Shard]], n)
+		round[n.Shard]++
+	}
+	var out []NewNode
+	for r := range len(rounds) {
+		out = append(out, rounds[r]...)
+	}
+	return out
+}
+
+// awaitNodes waits for pods that do not run yet and for servers that never answered. It tells
+// why, in the scheduler's or the kubelet's words.
+func (p *picture) awaitNodes() answer {
+	var first *unit
+	n := 0
+	for _, u := range p.units {
+		if u.node != nil && !u.gone() && (u.unseen() || u.node.Pod.IP == "") {
+			n++
+			if first == nil || first.node.Pod.Reason == "" && u.node.Pod.Reason != "" {
+				first = u
+			}
+		}
+	}
+	if first == nil {
+		return answer{}
+	}
+	why := first.node.Pod.Reason
+	switch {
+	case why != "":
+		return wait(later, "%d nodes to run; bootstrap blocked: pod cannot be scheduled or started: %s: %s", n, first.node.Name, why)
+	case first.node.Pod.Phase == PodRunning:
+		return wait(soon, "%d nodes to run and answer; %s does not answer yet", n, first.node.Name)
+	}
+	return wait(later, "%d nodes to run; %s is %s", n, first.node.Name, first.node.Pod.Phase)
+}
+
+// awaitSilent waits for nodes that answered before and do not now.
+func (p *picture) awaitSilent() answer {
+	for _, u := range p.units {
+		if u.silent() && u.node != nil {
+			return wait(later, "%s to answer (%s)", u.name(), u.node.Silence)
+		}
+	}
+	return answer{}
+}
+
+// seedEpoch gives the node that all others will meet a config epoch of its own, while it is
+// still alone: later it cannot be set.
+func (p *picture) seedEpoch() answer {
+	if len(p.core) == 0 {
+		return answer{}
+	}
+	seed := p.core[0]
+	if len(seed.server.View.Peers) > 1 || seed.me().Epoch > 0 || !seed.slots.Empty() || tooOld(seed) {
+		return answer{}
+	}
+	return do(SetEpoch{seed.node.Name, seed.id, p.maxEpoch(seed) + 1}, "it is the first node of the cluster")
+}
+
+// meetMissing makes every node known to every other: first one newcomer a tick, which meets
+// all members at once (a mesh forms faster than a star), then pairs of which one side
+// does not know the other: a handshake can stay one-sided (#1251).
+func (p *picture) meetMissing() answer {
+	for _, u := range p.strangers {
+		if tooOld(u) || u.node.Deleting || !u.slots.Empty() || len(u.greeting) > 0 || p.spoiled(u) {
+			continue
+		}
+		m := Meet{Node: u.node.Name, ID: u.id, With: ids(p.core)}
+		if u.me().Epoch == 0 && len(u.server.View.Peers) <= 1 {
+			m.Epoch = p.maxEpoch(u) + 1
+		}
+		return do(m, "no member knows it")
+	}
+	return p.meetGaps()
+}
+
+func (p *picture) meetGaps() answer {
+	knows := make(map[*unit]map[*unit]bool, len(p.core))
+	for _, u := range p.core {
+		knows[u] = make(map[*unit]bool, len(u.told))
+		for _, t := range u.told {
+			knows[u][t.by] = true // u is known by t.by
+		}
+	}
+	for _, u := range p.core {
+		if len(u.told) == len(p.core)-1 {
+			continue
+		}
+		m := Meet{Node: u.node.Name, ID: u.id}
+		for _, v := range p.core {
+			if v == u || knows[u][v] {
+				continue
+			}
+			if u.greeting[v.node.Pod.IP] || v.greeting[u.node.Pod.IP] {
+				return wait(soon, "%s and %s to shake hands", u.name(), v.name())
+			}
+			m.With = append(m.With, v.id)
+		}
+		return do(m, "%d members do not know it", len(m.With))
+	}
+	for _, u := range p.units {
+		if u.answering() && len(u.greeting) > 0 {
+			return wait(soon, "%s to end %d handshakes", u.name(), len(u.greeting))
+		}
+	}
+	return answer{}
+}
+
+func ids(units []*unit) []topology.NodeID {
+	out := make([]topology.NodeID, len(units))
+	for i, u := range units {
+		out[i] = u.id
+	}
+	return out
+}
+
+// floor is the oldest engine that may join: slots move by CLUSTER MIGRATESLOTS (contract §8).
+const floor = 9
+
+// tooOld says whether the running binary, whatever its image declares, is below the floor.
+func tooOld(u *unit) bool {
+	major, err := strconv.Atoi(strings.SplitN(u.server.Version, ".", 2)[0])
+	return err == nil && major < floor
+}
+
+// refuseOld reports engines below the floor; such a node is never met.
+func (p *picture) refuseOld() answer {
+	for _, u := range p.strangers {
+		if tooOld(u) {
+			return p.oldEngine(u)
+		}
+	}
+	for _, u := range p.core {
+		if tooOld(u) && len(u.server.View.Peers) <= 1 && u.slots.Empty() {
+			return p.oldEngine(u)
+		}
+	}
+	return answer{}
+}
+
+func (p *picture) oldEngine(u *unit) answer {
+	return hold("%s runs Valkey %s, and at least %d.0.0 is needed: correct the image", u.name(), u.server.Version, floor)
+}
+
+// attachReplicas makes the nodes that came to a shard replicas of its primary, one a tick,
+// and takes a replica off another replica.
+func (p *picture) attachReplicas() answer {
+	var waiting answer
+	for _, s := range p.shards {
+		if !s.primary.core {
+			continue
+		}
+		for _, u := range slices.Concat(s.coming, s.replicas) {
+			if !u.core || u.following == s.primary.id || u.node.Deleting || u.server.Keys > 0 && u.role == topology.Primary {
+				continue
+			}
+			if peer, ok := u.server.View.Find(s.primary.id); !ok || peer.Role != topology.Primary || peer.Handshake {
+				waiting = wait(soon, "%s to hear of its primary %s", u.name(), s.primary.name())
+				continue
+			}
+			return do(Attach{Replica: u.id, Primary: s.primary.id}, "shard %d lacks a replica", s.index)
+		}
+	}
+	return waiting
+}
+
+// awaitSync waits until every replica has all that its primary has.
+func (p *picture) awaitSync() answer {
+	for _, s := range p.shards {
+		for _, u := range s.replicas {
+			if u.core && s.primary.core && !inSync(u, s.primary) {
+				return wait(soon, "%s to be in sync with %s", u.name(), s.primary.name())
+			}
+		}
+	}
+	return answer{}
+}
+
+// welcome ends the joining of nodes that do their work now.
+func (p *picture) welcome() answer {
+	var done []NodeName
+	for _, s := range p.shards {
+		for _, u := range append([]*unit{s.primary}, s.replicas...) {
+			if u.core && u.node.Lifecycle == Joining && !u.node.Deleting {
+				done = append(done, u.node.Name)
+			}
+		}
+	}
+	if len(done) == 0 {
+		return answer{}
+	}
+	slices.Sort(done)
+	return do(SetLifecycle{done, Active}, "%d nodes have joined", len(done))
+}
+
+// awaitAgreement waits until every member says that all is well and sees every other member
+// as that one sees itself: a cluster is not formed while one view is wrong.
+func (p *picture) awaitAgreement() answer {
+	if !p.contested.Empty() {
+		return wait(soon, "two nodes to settle who owns slots %s", p.contested)
+	}
+	for _, u := range p.core {
+		if s := u.server; !s.StateOK || s.SlotsAssigned != slot.Count || s.SlotsOK != slot.Count {
+			return wait(soon, "%s to report ok with all slots (assigned %d, ok %d)", u.name(), s.SlotsAssigned, s.SlotsOK)
+		}
+	}
+	for _, u := range p.core {
+		me := u.me()
+		for _, t := range u.told {
+			if why := differs(me, *t.peer); why != "" {
+				return wait(soon, "%s to see that %s %s", t.by.name(), u.name(), why)
+			}
+		}
+	}
+	return answer{}
+}
+
+func differs(own, peer topology.Peer) string {
+	switch {
+	case peer.Failed || peer.Failing:
+		return "is alive"
+	case own.Role != peer.Role:
+		return "is a " + string(own.Role)
+	case own.PrimaryID != peer.PrimaryID:
+		return "follows " + string(own.PrimaryID)
+	case !slices.Equal(own.Slots, peer.Slots):
+		return fmt.Sprintf("owns slots %s", slot.Join(own.Slots, ","))
+	}
+	return ""
+}
+
+// complete ends a bootstrap: every rule above had nothing to say.
+func (p *picture) complete() answer {
+	if !p.obs.Creating {
+		return answer{}
+	}
+	return do(Complete{}, "all %d slots are assigned and every replica is in sync", slot.Count)
+}

@@ -1,0 +1,329 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
+)
+
+// unit is one Valkey node with all that is known of it: the ValkeyNode, its own words if
+// it answered, and what the members say of it if it did not.
+type unit struct {
+	id     topology.NodeID
+	node   *Node            // nil: no ValkeyNode of ours stands behind this ID
+	server *topology.Server // nil: it did not answer
+	core   bool
+	role   topology.Role
+	// following is the ID that it replicates.
+	following topology.NodeID
+	// slots: by its own words if it answered, else by the members' newest claim for it,
+	// less what answering members claim themselves.
+	slots slot.Set
+	// told is what other core members say of it.
+	told []told
+	// greeting are the addresses that it is shaking hands with.
+	greeting map[string]bool
+	shard    *shard
+}
+
+type told struct {
+	by   *unit
+	peer *topology.Peer
+}
+
+func (u *unit) answering() bool { return u.server != nil }
+
+// gone is proof that the process does not run any more. For an ID without a ValkeyNode
+// the proof is that none of its ValkeyNode or pod is left and nobody has a link to it.
+func (u *unit) gone() bool {
+	if u.server != nil {
+		return false
+	}
+	if u.node != nil {
+		return u.node.Pod.Gone()
+	}
+	return !u.linked()
+}
+
+// silent: it may be alive, it was heard of before, and it did not answer now.
+func (u *unit) silent() bool {
+	return u.server == nil && !u.gone() && u.id != ""
+}
+
+// unseen: its pod does not run yet, or its server never answered.
+func (u *unit) unseen() bool {
+	return u.server == nil && u.node != nil && !u.gone() && u.id == ""
+}
+
+// linked says whether any member has a live bus connection to it.
+func (u *unit) linked() bool {
+	for _, t := range u.told {
+		if t.peer.Linked && !t.peer.Failing && !t.peer.Failed {
+			return true
+		}
+	}
+	return false
+}
+
+// failed: every answering primary flags it, and Kubernetes says that the pod is not Ready.
+func (u *unit) failed() bool {
+	if u.server != nil || u.node == nil || u.node.Pod.Ready {
+		return false
+	}
+	for _, t := range u.told {
+		if t.by.role == topology.Primary && !t.peer.Failing && !t.peer.Failed {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *unit) dead() bool { return u.gone() || u.failed() }
+
+// name is how texts call it: the node's name where there is one.
+func (u *unit) name() string {
+	if u.node != nil {
+		return string(u.node.Name)
+	}
+	return string(u.id)
+}
+
+func (u *unit) me() topology.Peer { return u.server.View.Me() }
+
+// shard is a primary that owns slots, or was chosen to, with the nodes that belong to it.
+type shard struct {
+	index   int // scheduling index; a hint
+	primary *unit
+	// replicas follow the primary, alive or not. coming are nodes of this index that do
+	// not follow anybody yet.
+	replicas, coming []*unit
+}
+
+func (s *shard) slots() *slot.Set { return &s.primary.slots }
+
+func (s *shard) leaving() bool {
+	return s.primary.node != nil && s.primary.node.Lifecycle == Leaving
+}
+
+// all lists the primary, the replicas and those that are coming.
+func (s *shard) all() []*unit {
+	return slices.Concat([]*unit{s.primary}, s.replicas, s.coming)
+}
+
+// usable lists the nodes that count for the shard's strength: ours, not gone, staying.
+func (s *shard) usable() []*unit {
+	var out []*unit
+	for _, u := range s.all() {
+		if u.node != nil && !u.gone() && !u.node.Deleting && u.node.Lifecycle != Leaving {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// picture is the join of everything in one observation. It is made once per plan.
+type picture struct {
+	obs    Observation
+	target Target
+	units  []*unit // nodes by name, then ghosts by ID
+	byID   map[topology.NodeID]*unit
+	core   []*unit // members, by name
+	// rivals are groups of answering nodes apart from the core that own slots.
+	rivals    []*unit
+	strangers []*unit
+	ghosts    []*unit // IDs that members list and no answering server has
+	shards    []*shard
+	// unassigned slots belong to nobody in any core member's view.
+	unassigned slot.Set
+	// contested slots are claimed by two answering members.
+	contested slot.Set
+	// idle are nodes that belong to no shard of the target.
+	idle []*unit
+}
+
+// look joins all views into one picture.
+func look(obs Observation, target Target) *picture {
+	p := &picture{obs: obs, target: target, byID: map[topology.NodeID]*unit{}}
+	for i := range obs.Nodes {
+		n := &obs.Nodes[i]
+		u := &unit{id: n.ID(), node: n, server: n.Server, role: topology.Primary}
+		p.units = append(p.units, u)
+		// An answering server outranks a record: a recorded ID may be stale.
+		if u.id != "" && (p.byID[u.id] == nil || u.server != nil) {
+			p.byID[u.id] = u
+		}
+	}
+	p.ownWords()
+	p.findCore()
+	p.hearsay()
+	p.claims()
+	p.findShards()
+	p.seatNodes()
+	return p
+}
+
+// ownWords takes from each answering server what it says of itself.
+func (p *picture) ownWords() {
+	for _, u := range p.units {
+		if u.server == nil {
+			continue
+		}
+		me := u.me()
+		u.role, u.following, u.slots = me.Role, me.PrimaryID, slot.Of(me.Slots...)
+		for _, peer := range u.server.View.Peers {
+			if peer.Handshake {
+				if u.greeting == nil {
+					u.greeting = map[string]bool{}
+				}
+				u.greeting[peer.IP] = true
+			}
+		}
+	}
+}
+
+// findCore groups the answering servers by who lists whom (one side is enough) and takes
+// the group that owns most slots, then the largest, then the one that comes first by name.
+func (p *picture) findCore() {
+	group := map[*unit]*unit{}
+	var root func(u *unit) *unit
+	root = func(u *unit) *unit {
+		if group[u] != u {
+			group[u] = root(group[u])
+		}
+		return group[u]
+	}
+	var answering []*unit
+	for _, u := range p.units {
+		if u.answering() {
+			group[u] = u
+			answering = append(answering, u)
+		}
+	}
+	for _, u := range answering {
+		for i := range u.server.View.Peers {
+			peer := &u.server.View.Peers[i]
+			if v := p.byID[peer.ID]; v != nil && v != u && v.answering() && !peer.Handshake {
+				group[root(v)] = root(u)
+			}
+		}
+	}
+	type weight struct{ slots, data, size int }
+	weights := map[*unit]weight{}
+	var best *unit
+	for _, u := range answering {
+		w := weights[root(u)]
+		w.slots += u.slots.Len()
+		w.size++
+		if u.role == topology.Replica {
+			w.data++
+		}
+		weights[root(u)] = w
+	}
+	for _, u := range answering {
+		r := root(u)
+		if best == nil || cmp.Or(
+			cmp.Compare(weights[r].slots, weights[best].slots),
+			cmp.Compare(weights[r].data, weights[best].data),
+			cmp.Compare(weights[r].size, weights[best].size)) > 0 {
+			best = r
+		}
+	}
+	for _, u := range answering {
+		switch {
+		case root(u) == best:
+			u.core = true
+			p.core = append(p.core, u)
+		default:
+			if weights[root(u)].slots > 0 {
+				p.rivals = append(p.rivals, u)
+			}
+			p.strangers = append(p.strangers, u)
+		}
+	}
+}
+
+// hearsay collects what core members say of others, and finds the ghosts.
+func (p *picture) hearsay() {
+	var unknown []*unit
+	for _, by := range p.core {
+		for i := range by.server.View.Peers {
+			peer := &by.server.View.Peers[i]
+			if peer.Handshake || peer.ID == by.id {
+				continue
+			}
+			u := p.byID[peer.ID]
+			if u == nil {
+				u = &unit{id: peer.ID, role: topology.Primary}
+				p.byID[peer.ID] = u
+				unknown = append(unknown, u)
+			}
+			u.told = append(u.told, told{by, peer})
+		}
+	}
+	slices.SortFunc(unknown, func(a, b *unit) int { return cmp.Compare(a.id, b.id) })
+	p.units = append(p.units, unknown...)
+	for _, u := range p.units {
+		if u.answering() || len(u.told) == 0 {
+			continue
+		}
+		p.ghosts = append(p.ghosts, u)
+		// The newest config epoch knows best what a silent node is.
+		newest := slices.MaxFunc(u.told, func(a, b told) int { return cmp.Compare(a.peer.Epoch, b.peer.Epoch) })
+		u.role, u.following = newest.peer.Role, newest.peer.PrimaryID
+		u.slots = slot.Of(newest.peer.Slots...)
+	}
+}
+
+// claims settles who owns what: an answering member's own word first.
+func (p *picture) claims() {
+	var own slot.Set
+	for _, u := range p.core {
+		p.contested = p.contested.Union(own.Intersect(u.slots))
+		own = own.Union(u.slots)
+	}
+	listed := own
+	for _, u := range p.ghosts {
+		u.slots = u.slots.Minus(own)
+		listed = listed.Union(u.slots)
+	}
+	// A slot is unassigned only if no view at all gives it an owner.
+	for _, by := range p.core {
+		for _, peer := range by.server.View.Peers {
+			if u := p.byID[peer.ID]; u != nil && !u.answering() && len(peer.Slots) > 0 {
+				listed = listed.Union(slot.Of(peer.Slots...))
+			}
+		}
+	}
+	p.unassigned = slot.All().Minus(listed)
+}
+
+// partial says whether a server other than the subject may be alive and was not heard.
+func (p *picture) partial(subject *unit) *unit {
+	for _, u := range p.units {
+		if u != subject && u.silent() {
+			return u
+		}
+	}
+	return nil
+}
+
+// hasData says whether anything alive may hold keys of this cluster: an owner of slots, a
+// replica, or a node that answered once and is silent now.
+func (p *picture) hasData() bool {
+	for _, u := range p.units {
+		if u.node == nil || u.gone() {
+			continue
+		}
+		if !u.slots.Empty() || u.answering() && u.role == topology.Replica || u.silent() && u.server == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// outdated says whether the node was made of another spec than the one in force.
+func (p *picture) outdated(u *unit) bool {
+	return u.node != nil && (!slices.Contains(p.target.Revisions, u.node.Revision) || u.node.Restart != p.target.Restart)
+}

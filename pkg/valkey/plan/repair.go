@@ -1,0 +1,399 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
+)
+
+func wait(again time.Duration, format string, args ...any) answer {
+	a := Wait{For: fmt.Sprintf(format, args...), Again: again}
+	return answer{action: a, why: "it happens by itself"}
+}
+
+func hold(format string, args ...any) answer {
+	return answer{action: Hold{Because: fmt.Sprintf(format, args...)}, why: "somebody has to look"}
+}
+
+func do(a Action, format string, args ...any) answer {
+	return answer{action: a, why: fmt.Sprintf(format, args...)}
+}
+
+// holdWhilePaused respects the owner's annotation.
+func (p *picture) holdWhilePaused() answer {
+	if p.target.Paused {
+		return hold("the cluster is paused by annotation")
+	}
+	return answer{}
+}
+
+// holdBeforeStrangers stops where a live server that is not ours owns slots in our view:
+// two clusters have merged through a reused address (C4), and whatever we moved or gave away might
+// be another team's data. A foreign server without slots is left alone: never met, never
+// forgotten as ours.
+func (p *picture) holdBeforeStrangers() answer {
+	for _, u := range p.ghosts {
+		if u.node == nil && u.linked() && !u.slots.Empty() {
+			return hold("server %s is alive, owns slots %s in this cluster's view and is not ours: two clusters may have met; separate them by NetworkPolicy or TLS and remove it by hand", u.id, u.slots)
+		}
+	}
+	return answer{}
+}
+
+// holdBeforeRivals stops where two groups that do not know each other both own slots (A13).
+func (p *picture) holdBeforeRivals() answer {
+	if len(p.rivals) == 0 {
+		return answer{}
+	}
+	return hold("nodes %s own slots apart from the rest of the cluster: joining them would lose one side's data", names(p.rivals))
+}
+
+// promote sees to a live primary for every shard that has a living replica:
+//
+//	no quorum                  ->  TAKEOVER on the best replica
+//	process proven dead, fast  ->  FORCE on the best replica, once per two node timeouts
+//	else                       ->  wait for the servers' own election, then FORCE
+func (p *picture) promote() answer {
+	var waiting answer
+	for _, s := range p.shards {
+		if s.slots().Empty() || s.primary.answering() {
+			continue
+		}
+		a := p.promoteIn(s)
+		if a.action != nil && IsDeed(a.action) {
+			return a
+		}
+		if waiting.action == nil {
+			waiting = a
+		}
+	}
+	return waiting
+}
+
+func (p *picture) promoteIn(s *shard) answer {
+	primary, best := s.primary, s.best()
+	if best == nil {
+		if !primary.gone() {
+			return wait(later, "primary %s of shard %d to answer", primary.name(), s.index)
+		}
+		for _, u := range s.replicas {
+			if u.silent() {
+				return wait(later, "%s, the last that may hold slots %s, to answer", u.name(), s.slots())
+			}
+		}
+		return answer{} // the shard is lost: forgetDeparted and giveSlots see to it
+	}
+	if sources := p.liveSources(primary); len(sources) > 0 {
+		return do(CancelMoves{Sources: sources}, "slots move while primary %s is lost", primary.name())
+	}
+	tried := p.obs.attempts("PrimaryDown", string(primary.id))
+	patience := 2 * p.target.NodeTimeout
+	if tried.Count > 0 && tried.Ago < patience {
+		return wait(soon, "%s to be promoted in place of %s (attempt %d)", best.name(), primary.name(), tried.Count)
+	}
+	if primary.dead() && p.quorumLost() {
+		if cut := p.cutOff(); cut != nil {
+			return hold("operator cut off from %s, whose pod is Ready: it may be on the wrong side of a partition", cut.name())
+		}
+		return do(Failover{Replica: best.id, Primary: primary.id, Mode: Takeover},
+			"primary %s is lost and too few primaries are left to elect its replica", primary.name())
+	}
+	force := Failover{Replica: best.id, Primary: primary.id, Mode: Force}
+	switch {
+	case p.target.Failover != FailoverNative && provenDead(primary, best):
+		return do(force, "the process of primary %s is proven dead", primary.name())
+	case !best.server.LinkUp && best.server.LinkDownFor >= patience:
+		return do(force, "primary %s is lost and nobody was elected for %s", primary.name(), patience)
+	}
+	return wait(soon, "%s: primary unhealthy but replicas exist, waiting for auto-failover", primary.name())
+}
+
+// provenDead says that the primary's process has ended, by the word of the API server and,
+// where the pod is merely absent, of its own replica's broken link.
+func provenDead(primary, replica *unit) bool {
+	if primary.node == nil {
+		return !primary.linked() && !replica.server.LinkUp
+	}
+	switch primary.node.Pod.Phase {
+	case PodFailed, PodSucceeded:
+		return true
+	case PodAbsent:
+		return !replica.server.LinkUp
+	}
+	return false
+}
+
+// cutOff finds a node that Kubernetes calls Ready and that the operator cannot reach.
+func (p *picture) cutOff() *unit {
+	for _, u := range p.units {
+		if u.silent() && u.node != nil && u.node.Pod.Ready {
+			return u
+		}
+	}
+	return nil
+}
+
+// liveSources lists the answering primaries that export slots to the unit.
+func (p *picture) liveSources(u *unit) []topology.NodeID {
+	var out []topology.NodeID
+	for _, m := range p.core {
+		for _, job := range m.server.Migrations {
+			if job.Export && job.State == topology.Running && job.Target == u.id && !slices.Contains(out, m.id) {
+				out = append(out, m.id)
+			}
+		}
+	}
+	return out
+}
+
+// forgetDeparted removes ghosts from every member's view. It must not come before the
+// promotion (op#103: a replica cannot be elected for a primary that is forgotten), not while
+// the process may live (#2788: it would gossip itself back), and not while slots move to or
+// from it (#3596).
+func (p *picture) forgetDeparted() answer {
+	var waiting answer
+	for _, u := range p.ghosts {
+		if a := p.forgetOne(u); a.action != nil {
+			if IsDeed(a.action) {
+				return a
+			}
+			waiting = a
+		}
+	}
+	return waiting
+}
+
+func (p *picture) forgetOne(u *unit) answer {
+	if !u.gone() {
+		if u.node == nil {
+			return wait(soon, "the last links to %s, which is none of our nodes, to end", u.id)
+		}
+		return answer{}
+	}
+	for _, m := range p.units {
+		if m.answering() && m.following == u.id {
+			if u.slots.Empty() {
+				return answer{} // dropStranded removes the follower first
+			}
+			return wait(soon, "%s to leave its lost primary %s", m.name(), u.name())
+		}
+	}
+	if !u.slots.Empty() {
+		for _, v := range p.units {
+			if v.silent() && v.following == u.id {
+				return answer{} // promoteIn waits for it
+			}
+		}
+	}
+	if other := p.partial(u); other != nil {
+		return wait(later, "%s to answer before %s is forgotten", other.name(), u.name())
+	}
+	if len(p.moving(u)) > 0 {
+		return wait(soon, "slot migrations with %s to end", u.name())
+	}
+	f := Forget{ID: u.id}
+	for _, t := range u.told {
+		f.On = append(f.On, t.by.id)
+	}
+	if u.slots.Empty() {
+		return do(f, "%s has departed", u.name())
+	}
+	return do(f, "%s has departed and no replica of it is left: the keys in slots %s are lost", u.name(), u.slots)
+}
+
+// dropDead removes ValkeyNodes whose pod is gone and whom no member lists any more.
+func (p *picture) dropDead() answer {
+	for _, u := range p.units {
+		if u.node != nil && !u.node.Deleting && u.gone() && len(u.told) == 0 && !p.crashed(u) {
+			return do(RemoveNodes{[]Removal{u.removal()}}, "its pod is %s: %s", u.node.Pod.Phase, cmp.Or(u.node.Pod.Reason, "it ended"))
+		}
+	}
+	return answer{}
+}
+
+// crashed says that a node exited before it ever answered, made of the spec in force: most
+// likely its configuration or engine is at fault, and the next one would do the same. Once
+// the spec is corrected it is outdated, and replaced at once like every dead node.
+func (p *picture) crashed(u *unit) bool {
+	return u.gone() && u.node.Pod.Crashed && u.node.KnownID == "" && !p.outdated(u)
+}
+
+// retryCrashed replaces crashed nodes ever more slowly.
+func (p *picture) retryCrashed() answer {
+	pause := backoff(p.obs.attempts("CrashedNode", startSubject).Count, 10*time.Second, 5*time.Minute)
+	for _, u := range p.units {
+		switch {
+		case u.node == nil || u.node.Deleting || !p.crashed(u):
+		case u.node.Pod.EndedFor >= pause:
+			return do(RemoveNodes{[]Removal{u.removal()}}, "it exited before it answered: %s", u.node.Pod.Reason)
+		default:
+			return wait(later, "a correction, or %s until the next try: %s exited before it answered: %s", pause, u.node.Name, u.node.Pod.Reason)
+		}
+	}
+	return answer{}
+}
+
+// startSubject is the subject of attempts to start nodes.
+const startSubject = "start"
+
+// backoff doubles from a first step; none before the first failure.
+func backoff(failures int, first, most time.Duration) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	return min(first<<min(failures-1, 20), most)
+}
+
+func (u *unit) removal() Removal { return Removal{u.node.Name, u.node.Pod.UID} }
+
+// dropUnborn removes nodes that never joined and own nothing, where the spec in force would
+// make them otherwise or not at all. This cures a bad image, request or placement.
+func (p *picture) dropUnborn() answer {
+	surplus := map[*unit]bool{}
+	for _, s := range p.shards {
+		// The last to come go first; a leaving shard needs nobody.
+		extra := len(s.usable()) - p.target.Replicas - 1
+		for i := len(s.coming) - 1; i >= 0 && extra > 0 && !p.rolling(s); i-- {
+			surplus[s.coming[i]] = true
+			extra--
+		}
+	}
+	for i, u := range p.idle {
+		surplus[u] = surplus[u] || p.unneeded(u, p.idle[:i])
+	}
+	for _, u := range p.units {
+		if u.node == nil || u.node.Deleting || u.gone() || !u.unborn() {
+			continue
+		}
+		switch {
+		case p.outdated(u):
+			return do(RemoveNodes{[]Removal{u.removal()}}, "it never joined and is made of an outdated spec")
+		case surplus[u]:
+			return do(RemoveNodes{[]Removal{u.removal()}}, "it never joined and is not needed any more")
+		}
+	}
+	return answer{}
+}
+
+// unborn says that the node was never part of the cluster: not started, not answering yet, or
+// still alone and empty.
+func (u *unit) unborn() bool {
+	if u.answering() {
+		return !u.core && u.slots.Empty() && u.role == topology.Primary && len(u.server.View.Peers) <= 1
+	}
+	return u.unseen() && len(u.told) == 0
+}
+
+// unneeded says whether a node without a shard would find no seat: the target has no shard
+// for its index, or that shard is full.
+func (p *picture) unneeded(u *unit, before []*unit) bool {
+	mates := 0
+	indices := map[int]bool{}
+	for _, s := range p.shards {
+		if !s.leaving() {
+			indices[s.index] = true
+		}
+	}
+	for _, v := range before {
+		if !v.gone() {
+			indices[v.node.Shard] = true
+			if v.node.Shard == u.node.Shard {
+				mates++
+			}
+		}
+	}
+	if !indices[u.node.Shard] && len(indices) >= p.target.Shards {
+		return true
+	}
+	return mates > p.target.Replicas
+}
+
+// dropStranded removes nodes that cannot find into the cluster by themselves and own
+// nothing: a replica of an empty primary that is gone (it can never be elected), and a newcomer that
+// somebody else's cluster has met or whose config epoch is in use.
+func (p *picture) dropStranded() answer {
+	for _, u := range p.units {
+		if !u.answering() || u.node.Deleting || !u.slots.Empty() {
+			continue
+		}
+		if u.core && u.role == topology.Replica {
+			if lost := p.byID[u.following]; lost == nil || lost.gone() && lost.slots.Empty() {
+				return do(RemoveNodes{[]Removal{u.removal()}}, "its primary %s is gone and owned nothing", u.following)
+			}
+			continue
+		}
+		if !u.core && u.role == topology.Primary && p.spoiled(u) {
+			return do(RemoveNodes{[]Removal{u.removal()}}, "it knows servers that are not of this cluster, or has a config epoch in use")
+		}
+	}
+	return answer{}
+}
+
+func (p *picture) spoiled(u *unit) bool {
+	for _, peer := range u.server.View.Peers {
+		if peer.ID != u.id && !peer.Handshake && p.byID[peer.ID] == nil {
+			return true
+		}
+	}
+	e := u.me().Epoch
+	return e != 0 && e <= p.maxEpoch(u)
+}
+
+// names prints units by name.
+func names(units []*unit) string {
+	out := make([]string, len(units))
+	for i, u := range units {
+		out[i] = u.name()
+	}
+	return list(out)
+}
+
+// giveSlots assigns unowned slots to the primaries that wait for some, one primary a tick,
+// evenly and in ranges. All views must agree how many slots have an owner: with gossip under
+// way, what looks free may be owned already.
+func (p *picture) giveSlots() answer {
+	if p.unassigned.Empty() {
+		return answer{}
+	}
+	takers, parts := p.takers()
+	if len(takers) == 0 {
+		return answer{}
+	}
+	if other := p.partial(nil); other != nil {
+		return wait(later, "%s to answer before slots %s are given away", other.name(), p.unassigned)
+	}
+	for _, u := range p.core {
+		if len(u.greeting) > 0 || u.server.SlotsAssigned != slot.Count-p.unassigned.Len() {
+			return wait(soon, "%s to agree that %d slots are assigned (it says %d)", u.name(), slot.Count-p.unassigned.Len(), u.server.SlotsAssigned)
+		}
+	}
+	// Contiguous pieces: the first taker gets the lowest slots.
+	n := (p.unassigned.Len() + parts - 1) / parts
+	return do(Assign{Primary: takers[0].id, Slots: p.unassigned.First(n)}, "%d slots have no owner", p.unassigned.Len())
+}
+
+// takers are the primaries that unowned slots go to, and into how many parts the slots are
+// cut: the empty primaries that were chosen, by index, leaving a part for each shard that
+// is still to come; if no shard is to come and none is empty, all owners, the smallest first.
+func (p *picture) takers() (takers []*unit, parts int) {
+	var owners []*unit
+	for _, s := range p.shards {
+		switch {
+		case !s.primary.core || s.leaving():
+		case s.slots().Empty():
+			takers = append(takers, s.primary)
+		default:
+			owners = append(owners, s.primary)
+		}
+	}
+	missing := max(p.target.Shards-(len(p.shards)-p.leavingShards()), 0)
+	if len(takers)+missing > 0 {
+		return takers, len(takers) + missing
+	}
+	slices.SortStableFunc(owners, func(a, b *unit) int { return cmp.Compare(a.slots.Len(), b.slots.Len()) })
+	return owners, len(owners)
+}

@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
+)
+
+// findShards lists the owners of slots, then fills up to the target with chosen empty
+// primaries, and gives every shard its replicas.
+func (p *picture) findShards() {
+	for _, u := range p.units {
+		if !u.slots.Empty() && (u.core || !u.answering()) {
+			u.shard = &shard{index: p.indexOf(u), primary: u}
+			p.shards = append(p.shards, u.shard)
+		}
+	}
+	p.sortShards()
+	p.chooseEmpty()
+	p.sortShards()
+	for _, u := range p.units {
+		if u.shard == nil && u.role == topology.Replica {
+			if s := p.shardOf(u.following); s != nil {
+				u.shard = s
+				s.replicas = append(s.replicas, u)
+			}
+		}
+	}
+}
+
+func (p *picture) sortShards() {
+	slices.SortStableFunc(p.shards, func(a, b *shard) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.primary.name(), b.primary.name()))
+	})
+}
+
+// indexOf is the scheduling index of an owner; of one without a ValkeyNode, that of a
+// node which follows it, or else -1.
+func (p *picture) indexOf(u *unit) int {
+	if u.node != nil {
+		return u.node.Shard
+	}
+	for _, v := range p.units {
+		if v.node != nil && v.following == u.id {
+			return v.node.Shard
+		}
+	}
+	return -1
+}
+
+// shardOf follows replication up to a shard's primary; a replica of a replica exists for
+// moments (engine.md, "Reading it").
+func (p *picture) shardOf(id topology.NodeID) *shard {
+	for range 3 {
+		u := p.byID[id]
+		switch {
+		case u == nil:
+			return nil
+		case u.shard != nil && u.shard.primary == u:
+			return u.shard
+		}
+		id = u.following
+	}
+	return nil
+}
+
+// chooseEmpty picks, for each scheduling index without an owner, the empty primary that
+// will get slots, until there are as many shards as wanted. A node that is followed already
+// was chosen before; then a node that was created to be a primary; then one on the host
+// with the fewest primaries, so that one lost host costs few of them (G7).
+func (p *picture) chooseEmpty() {
+	free := map[int][]*unit{}
+	followed := map[topology.NodeID]bool{}
+	for _, u := range p.units {
+		if u.answering() && u.following != "" {
+			followed[u.following] = true
+		}
+	}
+	for _, u := range p.core {
+		if u.shard == nil && u.role == topology.Primary && !u.node.Deleting && p.shardAt(u.node.Shard) == nil {
+			free[u.node.Shard] = append(free[u.node.Shard], u)
+		}
+	}
+	hosts := map[string]int{}
+	for _, s := range p.shards {
+		if s.primary.node != nil {
+			hosts[s.primary.node.Pod.Host]++
+		}
+	}
+	rank := func(u *unit) int {
+		switch {
+		case followed[u.id]:
+			return 0
+		case u.node.Join == JoinReplica:
+			return 2
+		}
+		return 1
+	}
+	for _, i := range slices.Sorted(maps.Keys(free)) {
+		best := slices.MinFunc(free[i], func(a, b *unit) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)),
+				cmp.Compare(hosts[a.node.Pod.Host], hosts[b.node.Pod.Host]),
+				cmp.Compare(a.node.Name, b.node.Name))
+		})
+		// A leaving shard keeps its primary until its nodes are removed, whatever the target.
+		if len(p.shards)-p.leavingShards() >= p.target.Shards && best.node.Lifecycle != Leaving {
+			continue
+		}
+		hosts[best.node.Pod.Host]++
+		best.shard = &shard{index: i, primary: best}
+		p.shards = append(p.shards, best.shard)
+	}
+}
+
+func (p *picture) leavingShards() int {
+	n := 0
+	for _, s := range p.shards {
+		if s.leaving() {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *picture) shardAt(index int) *shard {
+	for _, s := range p.shards {
+		if s.index == index {
+			return s
+		}
+	}
+	return nil
+}
+
+// seatNodes gives every node of ours that follows nobody a seat in the shard of its index.
+func (p *picture) seatNodes() {
+	for _, u := range p.units {
+		if u.shard != nil || u.node == nil {
+			continue
+		}
+		if s := p.shardAt(u.node.Shard); s != nil {
+			u.shard = s
+			s.coming = append(s.coming, u)
+			continue
+		}
+		p.idle = append(p.idle, u)
+	}
+}
+
+// nearBytes is how far behind its primary a replica may be and still count as in sync: the
+// two offsets are read at slightly different moments, while clients write.
+const nearBytes = 16 << 20
+
+// inSync says whether a replica has all that its primary has, proven from both sides:
+// the replica's link is up and it is not loading, and the primary lists it as online.
+// "The pod is ready" is no proof (engine.md, op#208).
+func inSync(replica, primary *unit) bool {
+	if replica.server == nil || primary.server == nil || replica.following != primary.id {
+		return false
+	}
+	r := replica.server
+	if !r.LinkUp || r.Syncing || r.Loading || primary.server.Offset-r.Offset > nearBytes {
+		return false
+	}
+	for _, f := range primary.server.Followers {
+		if f.Online && f.IP == replica.node.Pod.IP {
+			return true
+		}
+	}
+	return false
+}
+
+// best is the replica to promote: answering, not loading; of those one that stays rather than
+// one that is being deleted, and then the one with the highest offset.
+func (s *shard) best() *unit {
+	var out *unit
+	for _, u := range s.replicas {
+		if !u.core || u.server.Loading {
+			continue
+		}
+		if out == nil || cmp.Or(
+			-compareBool(u.node.Pod.Deleting, out.node.Pod.Deleting),
+			cmp.Compare(u.server.Offset, out.server.Offset)) > 0 {
+			out = u
+		}
+	}
+	return out
+}
+
+// moving lists the running migration jobs that a unit takes part in, by anybody's words.
+func (p *picture) moving(u *unit) []topology.Migration {
+	var out []topology.Migration
+	for _, m := range p.core {
+		for _, job := range m.server.Migrations {
+			if job.State == topology.Running && (job.Source == u.id || job.Target == u.id) {
+				out = append(out, job)
+			}
+		}
+	}
+	return out
+}
+
+// quorumLost says whether half or more of the owners of slots are gone or failed: then
+// nobody can win an election (contract §6, design.md).
+func (p *picture) quorumLost() bool {
+	owners, dead := 0, 0
+	for _, s := range p.shards {
+		if s.slots().Empty() {
+			continue
+		}
+		owners++
+		if s.primary.dead() {
+			dead++
+		}
+	}
+	return owners > 0 && 2*dead >= owners
+}
+
+// maxEpoch is the highest config epoch that anybody but the unit itself knows of.
+func (p *picture) maxEpoch(except *unit) uint64 {
+	var top uint64
+	for _, u := range p.units {
+		if u.server == nil || u == except {
+			continue
+		}
+		top = max(top, u.server.CurrentEpoch)
+		for _, peer := range u.server.View.Peers {
+			top = max(top, peer.Epoch)
+		}
+	}
+	return top
+}
+
+// soon, later are how long to wait before the next look: for the servers' gossip, and for
+// Kubernetes or a human, whose changes wake the queue by themselves.
+const (
+	soon  = 100 * time.Millisecond
+	later = 2 * time.Second
+)
