@@ -62,9 +62,9 @@ type ValkeyNodeSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int || size(self) <= 32",message="memory has at most 32 characters"
 	Memory *resource.Quantity `json:"memory,omitempty"`
-	// Directives of the node's valkey.conf, defaults and forced settings baked in. At most 1024. Immutable.
+	// Directives of the node's valkey.conf, defaults and forced settings baked in. At most 768. Immutable.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=1024
+	// +kubebuilder:validation:MaxProperties=768
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128)",message="a directive name has at most 128 characters"
 	ValkeySettings map[string]DirectiveValue `json:"valkeySettings,omitempty"`
 	// Scheduling index of the node's shard, from 0: pods of one index are spread over hosts and zones. Not the Valkey

@@ -20,7 +20,7 @@ type ValkeyNodeSpecApplyConfiguration struct {
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// Memory request and limit in bytes. Default: neither. Immutable.
 	Memory *resource.Quantity `json:"memory,omitempty"`
-	// Directives of the node's valkey.conf, defaults and forced settings baked in. At most 1024. Immutable.
+	// Directives of the node's valkey.conf, defaults and forced settings baked in. At most 768. Immutable.
 	ValkeySettings map[string]string `json:"valkeySettings,omitempty"`
 	// Scheduling index of the node's shard, from 0: pods of one index are spread over hosts and zones. Not the Valkey
 	// shard id, which the node may leave by a failover or repair. Required, immutable.
