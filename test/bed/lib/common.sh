@@ -50,23 +50,28 @@ with_lock() {
 # watched LABEL LOG CMD.. runs CMD with its output in LOG and shows how long it
 # takes: a running line on a terminal, a line every 30 s elsewhere.
 watched() {
-  local label=$1 log=$2 start pid s=0 rc=0
+  local label=$1 log=$2 start pid s=0 next=30 rc=0
   shift 2
   start=$(now_ms)
+  set -m # a process group of its own, so that an interruption ends all of it
   "$@" >"$log" 2>&1 </dev/null &
   pid=$!
+  set +m
+  # shellcheck disable=SC2064 # this pid, not a later one
+  trap "kill -TERM -- -$pid; exit 130" INT TERM
   [ -t 2 ] || say "$label …"
   while kill -0 "$pid" 2>/dev/null; do
     sleep 0.2
     s=$((($(now_ms) - start) / 1000))
     if [ -t 2 ]; then
       printf '\r%s … %d s' "$label" "$s" >&2
-    elif [ "$s" -ge "${next:-30}" ]; then
+    elif [ "$s" -ge "$next" ]; then
       say "$label … $s s so far"
-      local next=$((s + 30))
+      next=$((s + 30))
     fi
   done
   wait "$pid" || rc=$?
+  trap - INT TERM
   [ -t 2 ] && printf '\r' >&2
   if [ "$rc" = 0 ]; then
     say "$label … $(seconds_since "$start")"

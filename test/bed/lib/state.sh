@@ -5,12 +5,15 @@
 # survives a killed `bed`, a lost pid file and a reboot, and never names a
 # process of somebody else.
 
-# daemon PIDFILE LOG CMD.. starts CMD detached, marked as ours.
+# daemon PIDFILE LOG CMD.. starts CMD detached, marked as ours. It returns once the
+# mark shows: until exec, the process still has the environment of this shell.
 daemon() {
-  local pidfile=$1 log=$2
+  local pidfile=$1 log=$2 pid
   shift 2
   VALKEY_BED_OF=$RUN setsid "$@" >"$log" 2>&1 </dev/null &
-  echo $! >"$pidfile"
+  pid=$!
+  echo "$pid" >"$pidfile"
+  until lives "$pidfile" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
 }
 
 # bed_pids prints the process ids of this bed.
