@@ -260,6 +260,8 @@ func (s *Server) writeFiles(t testing.TB) (conf string) {
 	}
 	settings := config.Freeze(s.options.Settings, nodeTLS)
 	settings["bind"] = s.IP
+	// Peers see whence a connection comes: from the pod IP, in a pod.
+	settings["bind-source-addr"] = s.IP
 	maps.Copy(settings, s.options.Override)
 	text, err := config.Render(settings)
 	if err != nil {
