@@ -1,0 +1,62 @@
+# Everything here runs as root on Debian 12 with Go; `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+BED := test/bed/bed
+IN_HUB := -exec '$(CURDIR)/$(BED) exec hub'
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+SEEDS ?= 10000
+FOR ?= 30m
+
+.PHONY: help quickstart quickstart-down build manifests generate verify lint check test unit integration e2e bench soak
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+quickstart: ## a Kubernetes cluster on this machine, the operator in it, a Valkey cluster that serves
+	@test/quickstart/quickstart up
+
+quickstart-down: ## remove all that quickstart made
+	@test/quickstart/quickstart down
+
+build: ## the operator and the kubectl plugin, static, in bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...
+
+manifests: ## release files in dist/: crds.json and operator.yaml (IMAGE=name:tag)
+	@hack/release.sh "$(VERSION)" "$(IMAGE)"
+
+generate: ## CRDs, clients and the API reference from pkg/apis
+	hack/generate.sh
+
+verify: ## fail where generated files, modules or known vulnerabilities are not in order
+	hack/verify.sh
+	go mod tidy -diff
+	hack/vulncheck.sh
+
+lint: ## gofmt, vet, staticcheck, shellcheck and the project's own bans
+	hack/lint.sh
+
+check: ## unit tests, scripts and a short simulation, with the race detector (under a minute, warm)
+	go test -race ./pkg/... ./cmd/... ./docs/...
+
+test: lint verify check integration simulate e2e ## everything; what CI runs
+
+integration: ## the API's validation on a real API server, our client on real Valkey servers
+	go test -count=1 ./test/integration/...
+
+.PHONY: simulate
+simulate: ## SEEDS random worlds and every single fault, on the model cluster
+	go test -count=1 ./pkg/valkey/plan/... -run 'TestSimulation|TestExhaustive' -seeds=$(SEEDS)
+
+soak: ## random worlds for FOR=30m
+	go test -count=1 -timeout 0 ./pkg/valkey/plan/... -run TestSimulation -for=$(FOR) -v
+
+e2e: ## end to end on a real three-node cluster
+	$(BED) up
+	$(BED) images
+	go test -count=1 -timeout 40m -v $(IN_HUB) ./test/e2e/...
+
+bench: ## beside valkey-cli: forming, scaling, rolling, failing over
+	$(BED) up
+	$(BED) images
+	go test -count=1 -timeout 60m -v $(IN_HUB) ./test/bench/...
