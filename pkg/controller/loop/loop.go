@@ -103,6 +103,9 @@ func (l *Loop) Watch(informer cache.SharedInformer, keys Keys) error {
 	return nil
 }
 
+// Needs makes Run wait for an informer that passes read but that starts none. Call it before Run.
+func (l *Loop) Needs(informer cache.SharedInformer) { l.synced = append(l.synced, informer.HasSynced) }
+
 func sameVersion(before, after any) bool {
 	b, ok := before.(metav1.Object)
 	a, isObject := after.(metav1.Object)
