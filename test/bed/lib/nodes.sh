@@ -7,7 +7,6 @@
 HUB_IP=172.30.0.1
 DNS_IP=10.96.0.10
 CGROUP_CONTROLLERS="cpu cpuacct cpuset memory devices freezer blkio pids systemd"
-CNI_BIN=/usr/lib/cni
 MAX_NODES=9
 
 node_ip() { echo "172.30.0.$((10 + $1))"; }

@@ -13,7 +13,6 @@ bed_up() {
     need_commands $API_COMMANDS
   else
     need_commands $API_COMMANDS $NODE_COMMANDS $VALKEY_COMMANDS
-    [ -x "$CNI_BIN/bridge" ] || die "missing: containernetworking-plugins; install with: apt-get update && apt-get install -y containernetworking-plugins"
     need_cgroups
   fi
   need_binaries

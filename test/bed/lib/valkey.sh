@@ -150,7 +150,7 @@ valkey_dir() {
   if [ -n "${VALKEY_BED_REFRESH:-}" ] || [ ! -f "$pointer" ] || ! valkey_runs "$CACHE/valkey/$(cat "$pointer")"; then
     # shellcheck disable=SC2086 # pairs are words
     need_commands $VALKEY_COMMANDS
-    with_lock valkey valkey_fetch "$major"
+    with_lock valkey valkey_fetch "$major" || exit 1
   fi
   echo "$CACHE/valkey/$(cat "$pointer")"
 }
