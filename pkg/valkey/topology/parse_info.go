@@ -37,6 +37,8 @@ func readInfo(s *Server, text string) {
 		case "rdb_bgsave_in_progress", "aof_rewrite_in_progress",
 			"module_fork_in_progress", "slot_migration_fork_in_progress":
 			s.Saving = s.Saving || value == "1"
+		case "number_of_libraries":
+			s.Libraries = int(number(value))
 		case "used_memory":
 			s.UsedMemory = number(value)
 		case "tls_server_cert_serial":
