@@ -22,6 +22,10 @@ const (
 	lastRetry  = 60 * time.Second
 )
 
+// passLimit ends a pass that hangs, in whatever call, so that it holds no worker for ever. A
+// healthy one takes seconds.
+const passLimit = 2 * time.Minute
+
 // Now as Result.RequeueAfter asks for the next pass at once.
 const Now = time.Nanosecond
 
@@ -30,7 +34,7 @@ const Now = time.Nanosecond
 type Result struct{ RequeueAfter time.Duration }
 
 // Sync is one pass over one key. At most one runs for a key at a time. Its context
-// carries a logger with the key and ends when the loop stops. An error is logged
+// carries a logger with the key and ends when the loop stops, or after two minutes. An error is logged
 // and the key tried again with growing delay.
 type Sync func(ctx context.Context, key cache.ObjectName) (Result, error)
 
@@ -144,9 +148,11 @@ func (l *Loop) next(ctx context.Context) bool {
 	if key.Namespace != "" {
 		fields = append(fields, "namespace", key.Namespace)
 	}
-	logger := klog.FromContext(ctx).WithValues(fields...)
+	logger := klog.FromContext(ctx).WithName(l.Name).WithValues(fields...)
 	start := time.Now()
-	result, err := l.Sync(klog.NewContext(ctx, logger), key)
+	limited, cancel := context.WithTimeout(klog.NewContext(ctx, logger), passLimit)
+	result, err := l.Sync(limited, key)
+	cancel()
 	if ctx.Err() != nil {
 		return true // Cut short by the end of the process: no fault.
 	}

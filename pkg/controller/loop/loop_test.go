@@ -126,6 +126,25 @@ func TestRunReturnsOnlyWhenTheLastPassHas(t *testing.T) {
 	})
 }
 
+func TestAPassThatHangsIsEndedAndTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		passes := 0
+		l := run(t, func(ctx context.Context, _ cache.ObjectName) (Result, error) {
+			if passes++; passes > 1 {
+				return Result{}, nil
+			}
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		}, 1)
+		l.Enqueue(one)
+		time.Sleep(passLimit + 2*time.Second)
+		synctest.Wait()
+		if passes != 2 {
+			t.Errorf("%d passes", passes)
+		}
+	})
+}
+
 // handlers collects what Watch registers.
 type handlers struct {
 	cache.SharedInformer
