@@ -75,7 +75,9 @@ scratch_root() {
 
 # go_static OUT PACKAGE builds a program of this clone without cgo, with the user's own build cache.
 go_static() {
-  CGO_ENABLED=0 go build -C "$REPO_DIR" -trimpath -ldflags "-s -w" -o "$1" "$2" >&2
+  local version
+  version=$(git -C "$REPO_DIR" describe --tags --always --dirty 2>/dev/null || echo dev)
+  CGO_ENABLED=0 go build -C "$REPO_DIR" -buildvcs=false -trimpath -ldflags "-s -w -X main.version=$version" -o "$1" "$2" >&2
 }
 
 image_pause() {
@@ -163,8 +165,8 @@ build_image() {
   say "image $1: $(seconds_since "$start"), $(du -h "$(cat "$RUN/images/$1")" | cut -f1)"
 }
 
-# build_images builds all. The programs of this clone may not compile just now;
-# the bed comes up without their images then, and says so.
+# build_images builds all and prints the names of those that it could not: the
+# programs of this clone may not compile just now, and a bed can do without them.
 build_images() {
   local name
   go_needed
@@ -174,7 +176,7 @@ build_images() {
     case $name in
     client | operator)
       rm -f "$RUN/images/$name"
-      say "image $name: NOT built, see above; once the clone compiles: $0 image $name"
+      echo "$name"
       ;;
     *) die "cannot build the image $name: see above" ;;
     esac

@@ -57,8 +57,9 @@ start_api_only() {
 }
 
 up_nodes() {
-  local nodes=$1 i pid pids=()
-  build_images
+  local nodes=$1 i pid pids=() missing
+  missing=$(build_images)
+  [ -z "$missing" ] || say "NOT built: ${missing//$'\n'/, }, see above; once the clone compiles: $0 images"
   UP_START=$(now_ms)
   make_certs "https://$HUB_IP:6443" "$nodes"
   cp "$RUN/pki/admin.kubeconfig" "$RUN/admin.kubeconfig"
