@@ -1,0 +1,119 @@
+package valkeycluster
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
+)
+
+// herald tells people what is new: an Event and a log line when the decision has changed, never
+// because time has passed.
+type herald struct {
+	events record.EventRecorder
+}
+
+// maxEventLength bounds an Event's message, in bytes; the API server's limit is 1024.
+const maxEventLength = 1000
+
+// announce compares the last decision in the old status with that of the new one, which is in the
+// cluster by now.
+func (h herald) announce(ctx context.Context, cluster *v1alpha1.ValkeyCluster, old v1alpha1.ValkeyClusterStatus, s seen) {
+	logger := klog.FromContext(ctx)
+	if _, done := s.decision.Action.(plan.Done); done && cluster.Status.State == v1alpha1.ClusterStateActive {
+		logger.Info("active tick")
+	}
+	last := cluster.Status.LastAction
+	if last == nil || isSameText(old.LastAction, last) {
+		return
+	}
+	logLine(logger, s)
+	if isSameNews(old.LastAction, last, s.decision) {
+		return
+	}
+	h.events.Event(cluster, eventType(s), last.Rule, clip(eventMessage(s.decision), maxEventLength))
+}
+
+func isSameText(a, b *v1alpha1.LastAction) bool {
+	return a != nil && a.Rule == b.Rule && a.Action == b.Action
+}
+
+// isSameNews: the same rule goes on. Another reason to hold is news.
+func isSameNews(old, last *v1alpha1.LastAction, d plan.Decision) bool {
+	_, holds := d.Action.(plan.Hold)
+	return old != nil && old.Rule == last.Rule && isWaitText(old.Action) == isWaitText(last.Action) && !holds
+}
+
+// eventType is Warning for what stops the operator, and for what loses or may lose data.
+func eventType(s seen) string {
+	switch a := s.decision.Action.(type) {
+	case plan.Hold:
+		return corev1.EventTypeWarning
+	case plan.Wait:
+		if hasPodTrouble(s.obs) {
+			return corev1.EventTypeWarning
+		}
+	case plan.Failover:
+		if a.Mode != plan.Coordinated {
+			return corev1.EventTypeWarning
+		}
+	case plan.Snapshot:
+		if s.obs.Formed {
+			return corev1.EventTypeWarning
+		}
+	case plan.Forget:
+		if strings.Contains(s.decision.Why, "lost") {
+			return corev1.EventTypeWarning
+		}
+	}
+	return corev1.EventTypeNormal
+}
+
+func eventMessage(d plan.Decision) string {
+	if h, ok := d.Action.(plan.Hold); ok {
+		return h.Because
+	}
+	return fmt.Sprintf("%s: %s", d.Action, d.Why)
+}
+
+// logLine logs a changed decision. Some have the words that runbooks search for (contract §7).
+func logLine(logger klog.Logger, s seen) {
+	d := s.decision
+	fields := []any{"rule", string(d.Rule), "action", d.Action.String(), "reason", d.Why}
+	switch a := d.Action.(type) {
+	case plan.Complete:
+		logger.Info("cluster formed, transitioning to Active", fields...)
+		return
+	case plan.Wait:
+		for _, known := range []string{messageBlocked, messageUnhealthy} {
+			if strings.Contains(a.For, known) {
+				logger.Info(known, fields...)
+				return
+			}
+		}
+	case plan.Hold:
+		if s.invalid != "" {
+			logger.Info("TLS Secret validation failed, setting cluster Invalid", fields...)
+			return
+		}
+		logger.Info("holding", fields...)
+		return
+	}
+	logger.V(2).Info("decided", fields...)
+}
+
+// What the planner writes into its waits and runbooks search for in the log.
+const (
+	messageBlocked   = "bootstrap blocked: pod cannot be scheduled"
+	messageUnhealthy = "primary unhealthy but replicas exist, waiting for auto-failover"
+)
+
+// kindOf is an action's kind in one word, for a metric: "Meet".
+func kindOf(a plan.Action) string { return reflect.TypeOf(a).Name() }
