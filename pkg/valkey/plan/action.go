@@ -77,10 +77,12 @@ type Meet struct {
 	With  []topology.NodeID
 }
 
-// Assign gives unowned slots to a primary.
+// Assign gives unowned slots to a primary, which then introduces itself anew to the members
+// in Tell: a handshake carries its slots, gossip would take half a node timeout.
 type Assign struct {
 	Primary topology.NodeID
 	Slots   slot.Set
+	Tell    []topology.NodeID
 }
 
 // Attach makes a node that owns nothing the replica of a primary.

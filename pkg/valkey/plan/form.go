@@ -160,14 +160,20 @@ func (p *picture) seedEpoch() answer {
 }
 
 // meetMissing makes every node known to every other: first one newcomer a tick, which meets
-// all members at once (a mesh forms faster than a star), then pairs of which one side
-// does not know the other: a handshake can stay one-sided (#1251).
+// all that have entered before it at once (a mesh forms faster than a star), then pairs of
+// which one side does not know the other: a handshake can stay one-sided (#1251).
 func (p *picture) meetMissing() answer {
+	entered := slices.Clone(p.core)
+	for _, u := range p.strangers {
+		if len(u.greeting) > 0 && u.slots.Empty() && !p.spoiled(u) {
+			entered = append(entered, u)
+		}
+	}
 	for _, u := range p.strangers {
 		if tooOld(u) || u.node.Deleting || !u.slots.Empty() || len(u.greeting) > 0 || p.spoiled(u) {
 			continue
 		}
-		m := Meet{Node: u.node.Name, ID: u.id, With: ids(p.core)}
+		m := Meet{Node: u.node.Name, ID: u.id, With: ids(entered)}
 		if u.me().Epoch == 0 && len(u.server.View.Peers) <= 1 {
 			m.Epoch = p.maxEpoch(u) + 1
 		}
@@ -248,6 +254,9 @@ func (p *picture) oldEngine(u *unit) answer {
 // and takes a replica off another replica.
 func (p *picture) attachReplicas() answer {
 	var waiting answer
+	if p.obs.Creating && !p.unassigned.Empty() {
+		return answer{} // a bootstrap assigns all slots first (contract §6)
+	}
 	for _, s := range p.shards {
 		if !s.primary.core {
 			continue

@@ -333,14 +333,31 @@ func (p *picture) dropStranded() answer {
 	return answer{}
 }
 
+// spoiled says that a stranger knows servers which are not ours, or that its config epoch is
+// another's, or below a ghost's: its claims would lose for ever. Epochs cannot be set twice.
 func (p *picture) spoiled(u *unit) bool {
 	for _, peer := range u.server.View.Peers {
 		if peer.ID != u.id && !peer.Handshake && p.byID[peer.ID] == nil {
 			return true
 		}
 	}
-	e := u.me().Epoch
-	return e != 0 && e <= p.maxEpoch(u)
+	mine := u.me().Epoch
+	if mine == 0 {
+		return false
+	}
+	for _, v := range p.units {
+		if v.server != nil && v != u && v.me().Epoch == mine {
+			return true
+		}
+	}
+	for _, g := range p.ghosts {
+		for _, t := range g.told {
+			if t.peer.Epoch >= mine {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // names prints units by name.
@@ -373,7 +390,13 @@ func (p *picture) giveSlots() answer {
 	}
 	// Contiguous pieces: the first taker gets the lowest slots.
 	n := (p.unassigned.Len() + parts - 1) / parts
-	return do(Assign{Primary: takers[0].id, Slots: p.unassigned.First(n)}, "%d slots have no owner", p.unassigned.Len())
+	a := Assign{Primary: takers[0].id, Slots: p.unassigned.First(n)}
+	for _, u := range p.core {
+		if u != takers[0] {
+			a.Tell = append(a.Tell, u.id)
+		}
+	}
+	return do(a, "%d slots have no owner", p.unassigned.Len())
 }
 
 // takers are the primaries that unowned slots go to, and into how many parts the slots are

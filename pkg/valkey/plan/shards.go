@@ -236,6 +236,6 @@ func (p *picture) maxEpoch(except *unit) uint64 {
 // soon, later are how long to wait before the next look: for the servers' gossip, and for
 // Kubernetes or a human, whose changes wake the queue by themselves.
 const (
-	soon  = 100 * time.Millisecond
+	soon  = 50 * time.Millisecond
 	later = 2 * time.Second
 )
