@@ -69,7 +69,7 @@ end_processes() {
 # end_cgroups removes the cgroups of the nodes; they empty a moment after the kill.
 end_cgroups() {
   local group tries=0
-  cat "$RUN"/n*/cgroups 2>/dev/null | while read -r group; do
+  { cat "$RUN"/n*/cgroups 2>/dev/null || true; } | while read -r group; do
     while [ -d "$group" ]; do
       find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
       [ -d "$group" ] || break
