@@ -208,11 +208,20 @@ func rules(p Permission, role Role, selector bool) []string {
 	if selector {
 		pattern = insideSelector
 	}
+	// Behind a pattern that says everything, the server takes no other: it would
+	// refuse the whole file for one that changes nothing.
 	for _, k := range p.Keys {
-		words = append(words, keyPrefix(k.Access)+pattern(k.Pattern))
+		word := keyPrefix(k.Access) + pattern(k.Pattern)
+		words = append(words, word)
+		if word == "~*" {
+			break
+		}
 	}
 	for _, c := range p.Channels {
 		words = append(words, "&"+pattern(c))
+		if c == "*" {
+			break
+		}
 	}
 	words = append(words, "-@all")
 	for _, c := range role.Categories {

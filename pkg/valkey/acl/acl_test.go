@@ -50,6 +50,7 @@ func TestEachFormIsWrittenExactlySo(t *testing.T) {
 				{Role: "app", Keys: []Key{{"a:*", ReadWrite}, {"b:[x]?", Read}, {`c:\*`, Write}, {"d:é", ""}}, Channels: []string{"news:*", "x"}},
 				{Role: "reader", Keys: []Key{{"open:*", Read}}},
 				{Role: "nothing", Keys: []Key{{"p(1)", Write}}, Channels: []string{"(c)"}},
+				{Role: "reader", Keys: []Key{{"a", Read}, {"*", Read}, {"*", ReadWrite}, {"b", Read}}, Channels: []string{"c", "*", "d"}},
 			},
 		}}, nil),
 	} {

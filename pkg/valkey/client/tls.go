@@ -65,3 +65,12 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, name string, now ti
 	}
 	return fmt.Errorf("certificate of %s: %w", name, first)
 }
+
+// Serial is the serial number of a certificate as servers show it
+// (topology.Server.TLSSerial): whole bytes in upper-case hexadecimal.
+func Serial(c *x509.Certificate) string {
+	if c.SerialNumber.Sign() == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%X", c.SerialNumber.Bytes())
+}

@@ -126,3 +126,11 @@ func TestAHandshakeThatNeverEndsIsATimeout(t *testing.T) {
 		t.Error("a certificate without TLS")
 	}
 }
+
+func TestSerialsAreWrittenAsServersDo(t *testing.T) {
+	for number, want := range map[int64]string{0: "0", 5: "05", 255: "FF", 256: "0100", 0xABC: "0ABC"} {
+		if got := Serial(&x509.Certificate{SerialNumber: big.NewInt(number)}); got != want {
+			t.Errorf("%d is %q, want %q", number, got, want)
+		}
+	}
+}

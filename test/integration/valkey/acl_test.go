@@ -1,0 +1,163 @@
+package valkey_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mediocregopher/radix/v4"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/acl"
+	"github.com/momentohq/valkey-operator/test/valkeyproc"
+)
+
+func sha(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
+func TestUsersMayDoWhatTheirBindingsSayAndNoMore(t *testing.T) {
+	users := acl.Input{
+		Config: []acl.Binding{{
+			Username: "app", PasswordHashes: []string{sha("one"), sha("two")},
+			Permissions: []acl.Permission{
+				{Role: "reader", Keys: []acl.Key{{Pattern: "all:*"}}, Channels: []string{"news"}},
+				{Role: "writer", Keys: []acl.Key{{Pattern: "w:*", Access: acl.Write}, {Pattern: "par(en)"}, {Pattern: `esc\)`}}},
+				{Role: "admin", Keys: []acl.Key{{Pattern: "r:*", Access: acl.Read}}},
+			},
+		}},
+		Roles: map[string]acl.Role{
+			"reader": {Categories: []acl.Category{{Name: "read"}, {Name: "pubsub"}}, Commands: []acl.Command{{Name: "mget", Deny: true}}},
+			"writer": {Categories: []acl.Category{{Name: "write"}}},
+			"admin":  {Commands: []acl.Command{{Name: "config", Subcommand: "get"}, {Name: "copy"}}},
+		},
+		OperatorPassword: valkeyproc.OperatorPassword, ReplPassword: valkeyproc.ReplPassword,
+	}
+	text, err := acl.Render(users)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := valkeyproc.Start(t, 1, valkeyproc.Options{ACL: text})[0]
+	for _, password := range []string{"one", "two"} {
+		if got := s.CLI(t, "--no-auth-warning", "--user", "app", "--pass", password, "CONFIG", "GET", "port"); !strings.Contains(got, "6379") {
+			t.Errorf("as app with %s: %s", password, got)
+		}
+	}
+	c, err := radix.Dialer{AuthUser: acl.OperatorUser, AuthPass: valkeyproc.OperatorPassword}.Dial(t.Context(), "tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.Do(t.Context(), radix.Cmd(nil, "GET", "x")); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("the operator reads a key: %v", err)
+	}
+	for command, allowed := range map[string]bool{
+		"GET all:1": true, "GET other": false, "MGET all:1": false, "SET all:1 v": false, "PUBLISH news x": true, "PUBLISH other x": false,
+		"SET w:1 v": true, "SET par(en) v": true, "SET esc) v": true, "SET paren v": false, "SET other v": false,
+		"COPY r:1 r:2": false, "CONFIG GET x": true, "CONFIG SET a b": false, "FLUSHALL": true, "ACL LIST": false,
+	} {
+		if got := dryRun(t, text, "app", command); got != allowed {
+			t.Errorf("%s is allowed: %v, want %v", command, got, allowed)
+		}
+	}
+}
+
+// dryRun asks a server with the same users, and one more who may ask.
+func dryRun(t *testing.T, text, user, command string) bool {
+	t.Helper()
+	c := oracle(t, text)
+	var answer string
+	args := append([]string{"DRYRUN", user}, strings.Fields(command)...)
+	if err := c.Do(t.Context(), radix.Cmd(&answer, "ACL", args...)); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return answer == "OK"
+}
+
+var oracles = map[string]radix.Conn{}
+
+// oracle keeps one server for each text, while the test that began it lasts.
+func oracle(t *testing.T, text string) radix.Conn {
+	t.Helper()
+	if c := oracles[text]; c != nil {
+		return c
+	}
+	s := valkeyproc.Start(t, 1, valkeyproc.Options{ACL: text + "user oracle on nopass +@all\n"})[0]
+	c, err := radix.Dialer{AuthUser: "oracle", AuthPass: "any"}.Dial(t.Context(), "tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	oracles[text] = c
+	t.Cleanup(func() {
+		delete(oracles, text)
+		_ = c.Close()
+	})
+	return c
+}
+
+func TestWithoutBindingsEverybodyMayDoEverything(t *testing.T) {
+	s := valkeyproc.Start(t, 1, valkeyproc.Options{})[0]
+	if got := s.CLI(t, "CONFIG", "SET", "maxmemory", "1gb"); got != "OK" {
+		t.Errorf("config set: %s", got)
+	}
+	if got := s.CLI(t, "ACL", "DRYRUN", "default", "GET", "any"); got != "OK" {
+		t.Errorf("get: %s", got)
+	}
+}
+
+// Whatever pattern the API server lets through, the server has the same patterns in the same selectors
+// afterwards, and no rule has moved from one to another.
+func TestAnyPatternsStayInTheirPermission(t *testing.T) {
+	const seed = 7
+	source := rand.New(rand.NewPCG(seed, seed))
+	role := map[string]acl.Role{"one": {Commands: []acl.Command{{Name: "get"}}}, "two": {Categories: []acl.Category{{Name: "all"}}}}
+	var bindings []acl.Binding
+	for i := range 60 {
+		bindings = append(bindings, acl.Binding{Username: fmt.Sprint("u", i), PasswordHashes: []string{sha("x")}, Permissions: []acl.Permission{
+			{Role: "one", Keys: []acl.Key{{Pattern: pattern(source)}}},
+			{Role: "two", Keys: []acl.Key{{Pattern: pattern(source)}, {Pattern: pattern(source)}}, Channels: []string{pattern(source)}},
+			{Role: "one", Keys: []acl.Key{{Pattern: pattern(source)}}},
+		}})
+	}
+	text, err := acl.Render(acl.Input{Config: bindings, Roles: role, OperatorPassword: valkeyproc.OperatorPassword, ReplPassword: valkeyproc.ReplPassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := oracle(t, text)
+	for _, b := range bindings {
+		var got map[string]any
+		if err := c.Do(t.Context(), radix.Cmd(&got, "ACL", "GETUSER", b.Username)); err != nil {
+			t.Fatal(err)
+		}
+		selectors, _ := got["selectors"].([]any)
+		summary := []string{str(got["commands"]), str(got["keys"]), fmt.Sprint(len(selectors))}
+		if diff := cmp.Diff([]string{"-@all +get", "~" + b.Permissions[0].Keys[0].Pattern, "2"}, summary); diff != "" {
+			t.Errorf("seed %d, %+v (-want +got):\n%s", seed, b, diff)
+		}
+	}
+}
+
+func str(v any) string {
+	b, ok := v.([]byte)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+func pattern(source *rand.Rand) string {
+	const letters = `()[]\^-*?ab|&~%#@+`
+	b := make([]byte, 1+source.IntN(6))
+	for i := range b {
+		b[i] = letters[source.IntN(len(letters))]
+	}
+	// Half of them end as a selector would.
+	if source.IntN(2) == 0 {
+		b[len(b)-1] = ')'
+	}
+	return string(b)
+}
