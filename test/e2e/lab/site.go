@@ -1,0 +1,235 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	valkeyv1alpha1 "github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+)
+
+// Options say what a Site is made of; the zero value is right for most tests.
+type Options struct {
+	// NoOperator leaves the start of Site.Operator to the test.
+	NoOperator bool
+	// Deployed uses the operator of the Deployment; the test has scaled it.
+	Deployed bool
+	// OperatorArgs are further arguments of Site.Operator.
+	OperatorArgs []string
+	// NoMenu leaves out the ValkeyImage and the ValkeyConfig.
+	NoMenu bool
+	// Settings are directives of the ValkeyConfig.
+	Settings map[string]string
+	// CPU and Memory of each node; 10m and 64Mi if empty.
+	CPU, Memory string
+}
+
+// Site is a namespace of one test, with a menu and an operator of its own. All of it
+// ends with the test; on the way out every cluster is deleted through the operator.
+type Site struct {
+	T        testing.TB
+	Bed      *Bed
+	Name     string // of the namespace, the ValkeyConfig and the ValkeyImage
+	Operator *Operator
+	options  Options
+	clusters []*Cluster
+}
+
+var unnamable = regexp.MustCompile(`[^a-z0-9]+`)
+
+// NewSite makes a namespace that enforces the restricted Pod Security Standard, a ValkeyImage and a ValkeyConfig of
+// its name, and starts an operator for it.
+func NewSite(t testing.TB, options Options) *Site {
+	t.Helper()
+	b := mustOpen(t)
+	name := unnamable.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
+	s := &Site{T: t, Bed: b, options: options, Name: fmt.Sprintf("%s-%04x", strings.Trim(name[:min(len(name), 40)], "-"), rand.IntN(1<<16))}
+	_, err := b.Kube.CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: s.Name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "valkey-e2e": "yes"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create the namespace: %v", err)
+	}
+	s.Operator = b.newOperator(t, s.Name, options.OperatorArgs...)
+	t.Cleanup(s.end)
+	if !options.NoMenu {
+		s.CreateImage(s.Name, b.Images.Tag, b.Images.Version)
+		s.CreateConfig(s.Name, s.Spec())
+	}
+	if !options.NoOperator && !options.Deployed {
+		s.Operator.Start()
+	}
+	return s
+}
+
+// Spec is the ValkeyConfig's spec that Options ask for.
+func (s *Site) Spec() valkeyv1alpha1.ValkeyConfigSpec {
+	cpu, memory := s.options.CPU, s.options.Memory
+	if cpu == "" {
+		cpu = "10m"
+	}
+	if memory == "" {
+		memory = "64Mi"
+	}
+	q := func(text string) *resource.Quantity { q := resource.MustParse(text); return &q }
+	return valkeyv1alpha1.ValkeyConfigSpec{
+		ImageRef: s.Name, Valkey: s.options.Settings,
+		Resources: &valkeyv1alpha1.ValkeyResources{CPU: q(cpu), Memory: q(memory)},
+	}
+}
+
+// CreateImage makes a ValkeyImage; it ends with the test.
+func (s *Site) CreateImage(name, tag, version string) {
+	s.T.Helper()
+	images := s.Bed.Valkey.ValkeyV1alpha1().ValkeyImages()
+	_, err := images.Create(context.Background(), &valkeyv1alpha1.ValkeyImage{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       valkeyv1alpha1.ValkeyImageSpec{Repository: s.Bed.Images.Repository, Tag: tag, Version: version},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.T.Fatalf("create ValkeyImage %s: %v", name, err)
+	}
+	s.T.Cleanup(func() { s.mayBeGone(images.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+}
+
+// CreateConfig makes a ValkeyConfig; it ends with the test.
+func (s *Site) CreateConfig(name string, spec valkeyv1alpha1.ValkeyConfigSpec) {
+	s.T.Helper()
+	configs := s.Bed.Valkey.ValkeyV1alpha1().ValkeyConfigs()
+	_, err := configs.Create(context.Background(), &valkeyv1alpha1.ValkeyConfig{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		s.T.Fatalf("create ValkeyConfig %s: %v", name, err)
+	}
+	s.T.Cleanup(func() { s.mayBeGone(configs.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+}
+
+// PatchImage and PatchConfig change menu objects by a JSON merge patch.
+func (s *Site) PatchImage(name, patch string) {
+	s.T.Helper()
+	if _, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyImages().Patch(context.Background(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		s.T.Fatalf("patch ValkeyImage %s with %s: %v", name, patch, err)
+	}
+}
+
+// PatchConfig changes a ValkeyConfig by a JSON merge patch.
+func (s *Site) PatchConfig(name, patch string) {
+	s.T.Helper()
+	if _, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyConfigs().Patch(context.Background(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		s.T.Fatalf("patch ValkeyConfig %s with %s: %v", name, patch, err)
+	}
+}
+
+func (s *Site) mayBeGone(err error) {
+	if err != nil && !apierrors.IsNotFound(err) {
+		s.T.Error(err)
+	}
+}
+
+// end shows everything if the test failed, then deletes every cluster and checks that nothing of them is left.
+func (s *Site) end() {
+	if s.T.Failed() {
+		s.dump()
+	}
+	ctx := context.Background()
+	if !s.options.Deployed && !s.Operator.Alive() {
+		s.Operator.Start()
+	}
+	for _, c := range s.clusters {
+		c.stopWatching()
+		s.mayBeGone(s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).Delete(ctx, c.Name, metav1.DeleteOptions{}))
+	}
+	if err := Await(45*time.Second, s.Empty); err != nil {
+		s.T.Errorf("45 s after the clusters were deleted: %v\n%s", err, s.Operator.tail(20))
+		s.dropFinalizers()
+	}
+	s.Operator.Stop()
+	s.mayBeGone(s.Bed.Kube.CoreV1().Namespaces().Delete(ctx, s.Name, metav1.DeleteOptions{}))
+}
+
+// Empty gives an error that names what is left of any cluster in the namespace.
+func (s *Site) Empty() error {
+	ctx, all := context.Background(), metav1.ListOptions{}
+	var left []string
+	note := func(kind, name string) { left = append(left, kind+" "+name) }
+	clusters, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, o := range clusters.Items {
+		note("ValkeyCluster", o.Name)
+	}
+	nodes, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyNodes(s.Name).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, o := range nodes.Items {
+		note("ValkeyNode", o.Name)
+	}
+	left = append(left, s.owned("")...)
+	if len(left) > 0 {
+		return fmt.Errorf("still there: %s", strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// owned lists core objects of the namespace that a cluster, or any if empty, owns directly or through a ValkeyNode.
+func (s *Site) owned(prefix string) []string {
+	ctx, all := context.Background(), metav1.ListOptions{}
+	var out []string
+	note := func(kind string, o metav1.Object) {
+		for _, ref := range o.GetOwnerReferences() {
+			if strings.HasPrefix(ref.Kind, "Valkey") && strings.HasPrefix(o.GetName(), prefix) {
+				out = append(out, kind+" "+o.GetName())
+			}
+		}
+	}
+	core := s.Bed.Kube.CoreV1()
+	if list, err := core.Pods(s.Name).List(ctx, all); err == nil {
+		for i := range list.Items {
+			note("Pod", &list.Items[i])
+		}
+	}
+	if list, err := core.ConfigMaps(s.Name).List(ctx, all); err == nil {
+		for i := range list.Items {
+			note("ConfigMap", &list.Items[i])
+		}
+	}
+	if list, err := core.Secrets(s.Name).List(ctx, all); err == nil {
+		for i := range list.Items {
+			note("Secret", &list.Items[i])
+		}
+	}
+	if list, err := core.Services(s.Name).List(ctx, all); err == nil {
+		for i := range list.Items {
+			note("Service", &list.Items[i])
+		}
+	}
+	return out
+}
+
+// dropFinalizers lets the namespace of a failed test go.
+func (s *Site) dropFinalizers() {
+	ctx, none := context.Background(), []byte(`{"metadata":{"finalizers":null}}`)
+	if clusters, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).List(ctx, metav1.ListOptions{}); err == nil {
+		for _, o := range clusters.Items {
+			_, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).Patch(ctx, o.Name, types.MergePatchType, none, metav1.PatchOptions{})
+			s.mayBeGone(err)
+		}
+	}
+	if nodes, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyNodes(s.Name).List(ctx, metav1.ListOptions{}); err == nil {
+		for _, o := range nodes.Items {
+			_, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyNodes(s.Name).Patch(ctx, o.Name, types.MergePatchType, none, metav1.PatchOptions{})
+			s.mayBeGone(err)
+		}
+	}
+}
