@@ -97,17 +97,15 @@ func (d Dialer) dial(ctx context.Context, addr string) (*conn, error) {
 	raw := &closable{}
 	stop := context.AfterFunc(ctx, raw.close)
 	defer stop()
-	var network interface {
-		DialContext(context.Context, string, string) (net.Conn, error)
-	} = &net.Dialer{}
+	connect := (&net.Dialer{}).DialContext
 	if d.TLS != nil {
-		network = &tls.Dialer{Config: d.TLS}
+		connect = (&tls.Dialer{Config: d.TLS}).DialContext
 	}
 	// radix sends AUTH itself while it dials, and gives up if that is refused.
 	r, err := radix.Dialer{
 		AuthUser: d.user(), AuthPass: d.Password,
 		NetDialer: dialFunc(func(ctx context.Context, kind, addr string) (net.Conn, error) {
-			c, err := network.DialContext(ctx, kind, addr)
+			c, err := connect(ctx, kind, addr)
 			if err == nil {
 				raw.set(c)
 			}

@@ -122,8 +122,12 @@ func TestRenderRefusesWhatIsNoDirective(t *testing.T) {
 			t.Errorf("key %q was written:\n%s", key, text)
 		}
 	}
-	if _, err := Render(map[string]string{"loadmodule": `/a "b`}); err == nil {
-		t.Error("unbalanced quotes of loadmodule were written")
+}
+
+func TestQuotesOfAModulesArgumentsThatDoNotBalanceAreNoQuotes(t *testing.T) {
+	text := render(t, map[string]string{"loadmodule": `/a.so  "b c`})
+	if want := "\nloadmodule /a.so \"\\\"b\" c\n"; !strings.Contains(text, want) {
+		t.Errorf("%q is not in:\n%s", want, text)
 	}
 }
 

@@ -29,4 +29,5 @@
 // the file (config.c, MULTI_ARG_CONFIG). Where one of the arguments needs quotes,
 // they belong into the value. loadmodule is the one directive that Valkey does not
 // split; Render does it, by Valkey's rules: a path, then the module's arguments.
+// Quotes that do not balance there are taken for ordinary characters.
 package config

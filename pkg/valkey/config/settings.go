@@ -124,8 +124,8 @@ func isForced(key string, tls bool) bool {
 }
 
 // Render writes a node's frozen settings as valkey.conf: equal settings give
-// equal bytes. It fails for a key that is no directive's name ([a-z0-9-], a letter
-// first) and for a loadmodule value whose quotes do not balance; the API server refuses the former.
+// equal bytes. It fails only for a key that is no directive's name ([a-z0-9-], a letter
+// first), which the API server does not let through.
 func Render(settings map[string]string) (string, error) {
 	_, tls := settings["tls-port"]
 	var own, last strings.Builder
@@ -161,7 +161,7 @@ func directive(key, value string) (string, error) {
 	if key == "loadmodule" {
 		words, err := split(value)
 		if err != nil {
-			return "", fmt.Errorf("valkey setting %q: %w", key, err)
+			words = strings.Fields(value) // quotes that do not balance are no quotes
 		}
 		for i := range words {
 			words[i] = Quote(words[i])

@@ -3,6 +3,8 @@ package valkey_test
 import (
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +147,7 @@ func TestAServerThatDiesInTheMiddleOfACallIsKnownAtOnce(t *testing.T) {
 	s.Pause(t) // so that the call is surely under way
 	result := make(chan error, 1)
 	go func() { result <- d.Node(s.Addr(), id).LoadACL(t.Context()) }()
-	time.Sleep(50 * time.Millisecond)
+	valkeyproc.Eventually(t, 5*time.Second, "the frozen server to have something unread", func() bool { return hasUnread(t, s) })
 	begun := time.Now()
 	s.Kill(t)
 	err := <-result
@@ -174,4 +176,23 @@ func TestTheNextServerAtAnAddressGetsNothingMeantForTheLast(t *testing.T) {
 	if got := next.Look(t).SlotsAssigned; got != 0 {
 		t.Errorf("the new server owns %d slots", got)
 	}
+}
+
+// hasUnread says whether bytes wait for the server in one of its connections: proc(5) lists
+// them by local address in hexadecimal, the state 01 (established) and tx:rx queues.
+func hasUnread(t *testing.T, s *valkeyproc.Server) bool {
+	t.Helper()
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ip := net.ParseIP(s.IP).To4()
+	local := fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], valkeyproc.Port)
+	for line := range strings.Lines(string(table)) {
+		f := strings.Fields(line)
+		if len(f) > 4 && f[1] == local && f[3] == "01" && !strings.HasSuffix(f[4], ":00000000") {
+			return true
+		}
+	}
+	return false
 }
