@@ -265,14 +265,22 @@ func (p *picture) attachReplicas() answer {
 			if !u.core || u.following == s.primary.id || u.node.Deleting || u.server.Keys > 0 && u.role == topology.Primary {
 				continue
 			}
-			if peer, ok := u.server.View.Find(s.primary.id); !ok || peer.Role != topology.Primary || peer.Handshake {
-				waiting = wait(soon, "%s to hear of its primary %s", u.name(), s.primary.name())
+			if peer, ok := u.server.View.Find(s.primary.id); !ok || peer.Role != topology.Primary || !p.mingled(u) {
+				waiting = wait(soon, "%s and every member to know each other", u.name())
 				continue
 			}
 			return do(Attach{Replica: u.id, Primary: s.primary.id}, "shard %d lacks a replica", s.index)
 		}
 	}
 	return waiting
+}
+
+// mingled says that every member knows the node and has no handshake with it under way. The
+// news of what it does next then reaches all at once; whoever it is not linked with would hear
+// of it by gossip, half a node timeout later.
+func (p *picture) mingled(u *unit) bool {
+	return len(u.greeting) == 0 && len(u.told) == len(p.core)-1 &&
+		!slices.ContainsFunc(p.core, func(v *unit) bool { return v.greeting[u.node.Pod.IP] })
 }
 
 // awaitSync waits until every replica has all that its primary has.
@@ -309,6 +317,9 @@ func (p *picture) welcome() answer {
 func (p *picture) awaitAgreement() answer {
 	if !p.contested.Empty() {
 		return wait(soon, "two nodes to settle who owns slots %s", p.contested)
+	}
+	if !p.adrift.Empty() {
+		return wait(soon, "the new owner of slots %s to say so", p.adrift)
 	}
 	for _, u := range p.core {
 		if s := u.server; !s.StateOK || s.SlotsAssigned != slot.Count || s.SlotsOK != slot.Count {

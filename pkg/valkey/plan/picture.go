@@ -137,8 +137,9 @@ type picture struct {
 	shards    []*shard
 	// unassigned slots belong to nobody in any core member's view.
 	unassigned slot.Set
-	// contested slots are claimed by two answering members.
-	contested slot.Set
+	// contested slots are claimed by two answering members; adrift ones by none, though some
+	// view gives them an answering owner: it is just changing.
+	contested, adrift slot.Set
 	// idle are nodes that belong to no shard of the target.
 	idle []*unit
 }
@@ -283,20 +284,21 @@ func (p *picture) claims() {
 		p.contested = p.contested.Union(own.Intersect(u.slots))
 		own = own.Union(u.slots)
 	}
-	listed := own
+	claimed := own
 	for _, u := range p.ghosts {
 		u.slots = u.slots.Minus(own)
-		listed = listed.Union(u.slots)
+		claimed = claimed.Union(u.slots)
 	}
-	// A slot is unassigned only if no view at all gives it an owner.
+	listed := claimed
 	for _, by := range p.core {
 		for _, peer := range by.server.View.Peers {
-			if u := p.byID[peer.ID]; u != nil && !u.answering() && len(peer.Slots) > 0 {
+			if len(peer.Slots) > 0 {
 				listed = listed.Union(slot.Of(peer.Slots...))
 			}
 		}
 	}
 	p.unassigned = slot.All().Minus(listed)
+	p.adrift = listed.Minus(claimed)
 }
 
 // partial says whether a server other than the subject may be alive and was not heard.

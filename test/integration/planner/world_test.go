@@ -213,7 +213,11 @@ func (w *world) add(n plan.NewNode, s *valkeyproc.Server) {
 
 // remove ends the process as a pod deletion does, and then the node is no more.
 func (w *world) remove(name plan.NodeName) {
-	w.servers[name].Stop(w.t)
+	select {
+	case <-w.servers[name].Ended():
+	default:
+		w.servers[name].Stop(w.t)
+	}
 	w.obs.Nodes = slices.DeleteFunc(w.obs.Nodes, func(n plan.Node) bool { return n.Name == name })
 }
 
