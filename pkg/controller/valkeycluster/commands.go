@@ -68,7 +68,16 @@ func (on stage) meet(ctx context.Context, a plan.Meet) error {
 			return err
 		}
 	}
-	for _, id := range a.With {
+	if err := on.introduce(ctx, server, n, a.With); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("cluster meet issued", "node", n.Name, "members", len(a.With))
+	return nil
+}
+
+// introduce has a server shake hands with others.
+func (on stage) introduce(ctx context.Context, server Server, n *plan.Node, to []topology.NodeID) error {
+	for _, id := range to {
 		_, member, err := on.server(id)
 		if err != nil {
 			return err
@@ -79,7 +88,6 @@ func (on stage) meet(ctx context.Context, a plan.Meet) error {
 			return err
 		}
 	}
-	klog.FromContext(ctx).Info("cluster meet issued", "node", n.Name, "members", len(a.With))
 	return nil
 }
 
@@ -88,7 +96,10 @@ func (on stage) assign(ctx context.Context, a plan.Assign) error {
 	if err != nil {
 		return err
 	}
-	return outcome(fmt.Sprintf("assign slots %s to %s", a.Slots, n.Name), server.AddSlots(ctx, a.Slots))
+	if err := outcome(fmt.Sprintf("assign slots %s to %s", a.Slots, n.Name), server.AddSlots(ctx, a.Slots)); err != nil {
+		return err
+	}
+	return on.introduce(ctx, server, n, a.Tell)
 }
 
 func (on stage) attach(ctx context.Context, a plan.Attach) error {
