@@ -89,6 +89,9 @@ type Input struct {
 	// OperatorPassword and ReplPassword are of the operator's two own users; only their
 	// sha256 is written.
 	OperatorPassword, ReplPassword string
+	// OtherOperatorPassword and OtherReplPassword are in force beside them while passwords are
+	// being rotated; empty: there is none. Which of two is the other makes no difference.
+	OtherOperatorPassword, OtherReplPassword string
 }
 
 // operatorRules let the operator do exactly what pkg/valkey/client sends: no
@@ -121,8 +124,8 @@ func Render(in Input) (string, error) {
 		}
 		b.WriteString(line)
 	}
-	fmt.Fprintf(&b, "user %s reset on #%s resetchannels %s\n", OperatorUser, hash(in.OperatorPassword), operatorRules)
-	fmt.Fprintf(&b, "user %s reset on #%s resetchannels %s\n", ReplUser, hash(in.ReplPassword), replRules)
+	fmt.Fprintf(&b, "user %s reset on %s resetchannels %s\n", OperatorUser, hashes(in.OperatorPassword, in.OtherOperatorPassword), operatorRules)
+	fmt.Fprintf(&b, "user %s reset on %s resetchannels %s\n", ReplUser, hashes(in.ReplPassword, in.OtherReplPassword), replRules)
 	fmt.Fprintf(&b, "%s%s\n", revisionStart, hash(b.String()))
 	if b.Len() > MaxSize {
 		return "", fmt.Errorf("users.acl would have %d bytes, the limit is %d: use fewer bindings or permissions", b.Len(), MaxSize)
@@ -258,6 +261,18 @@ func sign(deny bool) string {
 // isWord says whether the server reads s as one word of the line.
 func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '"' || r == '\'' })
+}
+
+// hashes are sorted: that a rotation has gone from one password to the other is no new file.
+func hashes(password, other string) string {
+	one, two := "#"+hash(password), "#"+hash(other)
+	switch {
+	case other == "" || one == two:
+		return one
+	case two < one:
+		return two + " " + one
+	}
+	return one + " " + two
 }
 
 func hash(s string) string {

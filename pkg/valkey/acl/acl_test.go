@@ -149,6 +149,33 @@ func TestTheRevisionIsTheHashOfAllLinesAboveIt(t *testing.T) {
 	}
 }
 
+func TestARotationHasBothPasswordsInForceAndNoOrderAmongThem(t *testing.T) {
+	render := func(op, otherOp, re, otherRe string) string {
+		in := input(nil, nil)
+		in.OperatorPassword, in.OtherOperatorPassword, in.ReplPassword, in.OtherReplPassword = op, otherOp, re, otherRe
+		text, err := Render(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	before, during, after := render("op", "", "re", ""), render("op", "op2", "re", "re2"), render("op2", "", "re2", "")
+	for _, password := range []string{"op", "re", "op2", "re2"} {
+		if !strings.Contains(during, "#"+hash(password)) {
+			t.Errorf("%s is not in force during the rotation:\n%s", password, during)
+		}
+	}
+	if during == before || during == after || before == after {
+		t.Error("the steps do not differ")
+	}
+	if diff := cmp.Diff(during, render("op2", "op", "re2", "re")); diff != "" {
+		t.Errorf("the order of two passwords makes a difference:\n%s", diff)
+	}
+	if diff := cmp.Diff(before, render("op", "op", "re", "re")); diff != "" {
+		t.Errorf("a password that is its own other is written twice:\n%s", diff)
+	}
+}
+
 func TestRenderDoesNotTouchItsInput(t *testing.T) {
 	config := make([]Binding, 1, 4)
 	config[0] = binding("a", "app")
