@@ -164,3 +164,6 @@ func (c *Controller) everyCluster(metav1.Object) []cache.ObjectName {
 // Run works until the context ends, with at most this many clusters at a time, and returns when
 // the last pass has. The informers are started by the caller.
 func (c *Controller) Run(ctx context.Context, workers int) { c.loop.Run(ctx, workers) }
+
+// Enqueue asks for a pass over a cluster, for controllers that changed what it stands on.
+func (c *Controller) Enqueue(key cache.ObjectName) { c.loop.Enqueue(key) }

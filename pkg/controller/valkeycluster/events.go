@@ -35,7 +35,7 @@ func (h herald) announce(ctx context.Context, cluster *v1alpha1.ValkeyCluster, o
 		return
 	}
 	logLine(logger, s)
-	if isSameNews(old.LastAction, last, s.decision) {
+	if _, done := s.decision.Action.(plan.Done); done || isSameNews(old.LastAction, last, s.decision) {
 		return
 	}
 	h.events.Event(cluster, eventType(s), last.Rule, clip(eventMessage(s.decision), maxEventLength))
