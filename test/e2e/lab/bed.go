@@ -142,6 +142,22 @@ func (b *Bed) buildOperator() error {
 	return os.Rename(next, b.Images.Program)
 }
 
+// leases lets the operators of Sites have one Lease each beside that of the Deployment.
+const leases = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: e2e-leases, namespace: ` + OperatorName + `}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: e2e-leases, namespace: ` + OperatorName + `}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: e2e-leases}
+subjects:
+- {kind: ServiceAccount, name: ` + OperatorName + `, namespace: ` + OperatorName + `}
+`
+
 // install applies what a user applies, and then stops the Deployment: the tests run operators of their own.
 func (b *Bed) install() error {
 	if _, err := b.Kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(b.Root, "manifests/crds")); err != nil {
@@ -154,7 +170,10 @@ func (b *Bed) install() error {
 	if _, err := b.kubectl(bytes.NewReader(b.atZero(manifest)), "apply", "-f", "-"); err != nil {
 		return err
 	}
-	_, err = b.Kubectl("wait", "--for=condition=Established", "crd", "-l", "", "--all", "--timeout=30s")
+	if _, err := b.kubectl(bytes.NewReader([]byte(leases)), "apply", "-f", "-"); err != nil {
+		return err
+	}
+	_, err = b.Kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
 	return err
 }
 
@@ -196,4 +215,14 @@ func (b *Bed) Heal(t testing.TB, node string) {
 	if _, err := b.tool(nil, "heal", node); err != nil {
 		t.Error(err)
 	}
+}
+
+// InNode runs a command inside a Kubernetes node.
+func (b *Bed) InNode(t testing.TB, node string, command ...string) string {
+	t.Helper()
+	out, err := b.tool(nil, append([]string{"exec", node}, command...)...)
+	if err != nil {
+		t.Error(err)
+	}
+	return out
 }

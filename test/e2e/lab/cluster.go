@@ -128,6 +128,28 @@ func (c *Cluster) WaitCondition(within time.Duration, kind string, status metav1
 	})
 }
 
+// WaitTold waits until a condition that is not as it should be, and an Event, both hold all the words.
+func (c *Cluster) WaitTold(within time.Duration, words ...string) {
+	c.T.Helper()
+	Eventually(c.T, within, fmt.Sprintf("a condition with %q", words), func() error {
+		got, err := c.get()
+		if err != nil {
+			return err
+		}
+		for _, condition := range got.Status.Conditions {
+			if holds(condition.Message, words) {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions are %+v", got.Status.Conditions)
+	})
+	c.WaitEvent(5*time.Second, words...)
+}
+
+func holds(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
 // Events lists the Events about the ValkeyCluster as "reason: note".
 func (c *Cluster) Events() []string {
 	list, err := c.Site.Bed.Kube.EventsV1().Events(c.Site.Name).List(context.Background(), metav1.ListOptions{})
@@ -149,7 +171,7 @@ func (c *Cluster) WaitEvent(within time.Duration, words ...string) {
 	Eventually(c.T, within, fmt.Sprintf("an Event with %q", words), func() error {
 		events := c.Events()
 		for _, e := range events {
-			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(e, word) }) {
+			if holds(e, words) {
 				return nil
 			}
 		}
@@ -196,7 +218,7 @@ func (c *Cluster) UIDs() map[string]types.UID {
 // Delete deletes the ValkeyCluster.
 func (c *Cluster) Delete(options metav1.DeleteOptions) {
 	c.T.Helper()
-	c.stopWatching()
+	c.StopWatching()
 	err := c.Site.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(c.Site.Name).Delete(context.Background(), c.Name, options)
 	if err != nil && !apierrors.IsNotFound(err) {
 		c.T.Fatalf("delete ValkeyCluster %s: %v", c.Name, err)
@@ -222,7 +244,8 @@ func (c *Cluster) Dialer() (client.Dialer, error) {
 // Watch is the watcher that runs since Create.
 func (c *Cluster) Watch() *Watcher { return c.watcher }
 
-func (c *Cluster) stopWatching() {
+// StopWatching ends the Watcher: the test is about to take the cluster away.
+func (c *Cluster) StopWatching() {
 	if c.watcher != nil {
 		c.watcher.stop()
 	}

@@ -1,13 +1,14 @@
 package lab
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-
-	"context"
 )
 
 // dump shows what a person would look at first, for each cluster of a failed test.
@@ -30,7 +31,14 @@ func (s *Site) dump() {
 			fmt.Fprintf(&out, "%s %s/%s %s: %s\n", e.CreationTimestamp.Format("15:04:05"), e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note)
 		}
 	}
-	fmt.Fprintf(&out, "---- operator log, last lines\n%s\n", s.Operator.tail(60))
+	kept := filepath.Join(s.Bed.Run, "log", "e2e-"+s.Name+".log")
+	if log, err := os.ReadFile(s.Operator.logPath); err == nil {
+		err = os.WriteFile(kept, log, 0o644)
+		if err != nil {
+			fmt.Fprintln(&out, err)
+		}
+	}
+	fmt.Fprintf(&out, "---- operator log, last lines; all of it is in %s\n%s\n", kept, s.Operator.tail(40))
 	s.T.Log(out.String())
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,10 +38,20 @@ type Operator struct {
 	logPath   string
 	cut       [][]string // ip rules to delete
 
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	done chan struct{}
+	mu      sync.Mutex
+	running *running
 }
+
+// running is one life of the process; it is started again when it ends by itself, as a Deployment would.
+type running struct {
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended bool          // by us
+	done  chan struct{} // closed when the last process of this life is gone
+}
+
+// QuickLease are arguments of operators that are killed often: a new one may act a second after the old one died.
+var QuickLease = []string{"--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1200ms", "--leader-elect-retry-period=200ms"}
 
 // newOperator prepares an operator for a namespace; Start starts it.
 func (b *Bed) newOperator(t testing.TB, namespace string, args ...string) *Operator {
@@ -59,8 +70,8 @@ func (b *Bed) newOperator(t testing.TB, namespace string, args ...string) *Opera
 		t.Fatal(err)
 	}
 	o.args = append([]string{
-		"--kubeconfig=" + kubeconfig, "--namespaces=" + namespace, "--lease-namespace=" + namespace,
-		"--lease-duration=4s", "--lease-renew=3s", "--lease-retry=500ms", "--listen=127.0.0.1:0", "-v=2",
+		"--kubeconfig=" + kubeconfig, "--namespaces=" + namespace, "--metrics-bind-address=0", "-v=2",
+		"--leader-elect-namespace=" + OperatorName, "--leader-elect-name=" + namespace,
 	}, args...)
 	t.Cleanup(o.Kill)
 	return o
@@ -98,27 +109,81 @@ func (o *Operator) Start() {
 	o.t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.done != nil {
+	if o.running != nil {
 		o.t.Fatal("the operator runs already")
 	}
+	r := &running{done: make(chan struct{})}
+	cmd, err := o.spawn()
+	if err != nil {
+		o.t.Fatalf("start the operator: %v", err)
+	}
+	r.cmd, o.running = cmd, r
+	go o.supervise(r)
+}
+
+func (o *Operator) spawn() (*exec.Cmd, error) {
 	log, err := os.OpenFile(o.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		o.t.Fatal(err)
+		return nil, err
 	}
+	defer func() { _ = log.Close() }() // the process has its own copy
 	cmd := exec.Command(o.bed.Images.Program, o.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.uid)}, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		o.t.Fatalf("start the operator: %v", err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.uid)},
+		Pdeathsig:  syscall.SIGKILL, // no operator outlives a test process that was killed
 	}
-	done := make(chan struct{})
+	return cmd, onSpawner(cmd.Start)
+}
+
+var spawner = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log; most end by our signal
-		_ = log.Close()
-		close(done)
+		// A parent death signal is sent when the thread that started the process ends; this one ends with us.
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
 	}()
-	o.cmd, o.done = cmd, done
+	return work
+})
+
+func onSpawner(f func() error) error {
+	result := make(chan error)
+	spawner() <- func() { result <- f() }
+	return <-result
+}
+
+// supervise starts the process again, half a second after it ended by itself.
+func (o *Operator) supervise(r *running) {
+	defer close(r.done)
+	for {
+		_ = r.cmd.Wait() // how it ended is in its log; most end by our signal
+		if r.isEnded() {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+		r.mu.Lock()
+		if r.ended {
+			r.mu.Unlock()
+			return
+		}
+		cmd, err := o.spawn()
+		if err != nil {
+			o.t.Errorf("start the operator again: %v", err)
+			r.mu.Unlock()
+			return
+		}
+		r.cmd = cmd
+		r.mu.Unlock()
+	}
+}
+
+func (r *running) isEnded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
 }
 
 // Kill ends the process with SIGKILL, if it runs, and waits for it.
@@ -130,33 +195,29 @@ func (o *Operator) Stop() { o.end(syscall.SIGTERM, 20*time.Second) }
 func (o *Operator) end(signal syscall.Signal, within time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.done == nil {
+	r := o.running
+	if r == nil {
 		return
 	}
-	_ = o.cmd.Process.Signal(signal) // may have ended by itself
+	o.running = nil
+	r.mu.Lock()
+	r.ended = true
+	_ = r.cmd.Process.Signal(signal) // may have ended by itself
+	r.mu.Unlock()
 	select {
-	case <-o.done:
+	case <-r.done:
 	case <-time.After(within):
 		o.t.Errorf("the operator did not end within %v of %v", within, signal)
-		_ = o.cmd.Process.Kill()
-		<-o.done
+		_ = r.cmd.Process.Kill()
+		<-r.done
 	}
-	o.cmd, o.done = nil, nil
 }
 
-// Alive says whether the process runs.
+// Alive says whether the process is meant to run.
 func (o *Operator) Alive() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.done == nil {
-		return false
-	}
-	select {
-	case <-o.done:
-		return false
-	default:
-		return true
-	}
+	return o.running != nil
 }
 
 // CutOff keeps the process from the pods of a Kubernetes node; it still reaches the API server.

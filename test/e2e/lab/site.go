@@ -72,6 +72,12 @@ func NewSite(t testing.TB, options Options) *Site {
 	return s
 }
 
+// Second is another operator for the same namespace.
+func (s *Site) Second() *Operator {
+	s.T.Helper()
+	return s.Bed.newOperator(s.T, s.Name, s.options.OperatorArgs...)
+}
+
 // Spec is the ValkeyConfig's spec that Options ask for.
 func (s *Site) Spec() valkeyv1alpha1.ValkeyConfigSpec {
 	cpu, memory := s.options.CPU, s.options.Memory
@@ -145,7 +151,7 @@ func (s *Site) end() {
 		s.Operator.Start()
 	}
 	for _, c := range s.clusters {
-		c.stopWatching()
+		c.StopWatching()
 		s.mayBeGone(s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).Delete(ctx, c.Name, metav1.DeleteOptions{}))
 	}
 	if err := Await(45*time.Second, s.Empty); err != nil {
@@ -153,6 +159,8 @@ func (s *Site) end() {
 		s.dropFinalizers()
 	}
 	s.Operator.Stop()
+	s.Operator.Log() // fails the test if a line is no JSON: a panic, for instance
+	s.mayBeGone(s.Bed.Kube.CoordinationV1().Leases(OperatorName).Delete(ctx, s.Name, metav1.DeleteOptions{}))
 	s.mayBeGone(s.Bed.Kube.CoreV1().Namespaces().Delete(ctx, s.Name, metav1.DeleteOptions{}))
 }
 
@@ -175,20 +183,20 @@ func (s *Site) Empty() error {
 	for _, o := range nodes.Items {
 		note("ValkeyNode", o.Name)
 	}
-	left = append(left, s.owned("")...)
+	left = append(left, s.Owned()...)
 	if len(left) > 0 {
 		return fmt.Errorf("still there: %s", strings.Join(left, ", "))
 	}
 	return nil
 }
 
-// owned lists core objects of the namespace that a cluster, or any if empty, owns directly or through a ValkeyNode.
-func (s *Site) owned(prefix string) []string {
+// Owned lists, as "Kind name", the core objects of the namespace that a ValkeyCluster or a ValkeyNode owns.
+func (s *Site) Owned() []string {
 	ctx, all := context.Background(), metav1.ListOptions{}
 	var out []string
 	note := func(kind string, o metav1.Object) {
 		for _, ref := range o.GetOwnerReferences() {
-			if strings.HasPrefix(ref.Kind, "Valkey") && strings.HasPrefix(o.GetName(), prefix) {
+			if strings.HasPrefix(ref.Kind, "Valkey") {
 				out = append(out, kind+" "+o.GetName())
 			}
 		}
