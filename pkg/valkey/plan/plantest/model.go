@@ -34,6 +34,8 @@ type Model struct {
 	// newest that must never be lost: lower than acked where fate took the rest.
 	acked, floor [Keys]uint32
 
+	onFailover func(index int) // a planned failover succeeded
+
 	log       *transcript
 	violation *Violation
 }
@@ -130,6 +132,16 @@ func (m *Model) connected(a, b *server) bool {
 }
 
 func pair(a, b int) [2]int { return [2]int{min(a, b), max(a, b)} }
+
+// byID finds a server that ever ran.
+func (m *Model) byID(id string) *server {
+	for _, s := range m.servers {
+		if string(s.id) == id {
+			return s
+		}
+	}
+	return nil
+}
 
 // reaches says whether the operator, or a client, gets through to a server.
 func (m *Model) reaches(s *server) bool {

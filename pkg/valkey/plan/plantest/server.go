@@ -55,6 +55,7 @@ type server struct {
 	host    int
 	version string
 	alive   bool
+	object  *object // nil: of another cluster
 	// asleepUntil: stopped by a signal or a stall; it neither hears nor speaks.
 	asleepUntil time.Duration
 	answersAt   time.Duration

@@ -1,0 +1,248 @@
+package plantest
+
+import (
+	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+)
+
+// The invariants by name. Each is checked against what is true in the model, not against what
+// the operator saw.
+const (
+	GuardAgrees    = "the guard agrees with the planner"
+	NoDeedPaused   = "no deed while paused"
+	OwnerStays     = "no owner of slots is removed"
+	SyncedFirst    = "a replacement is in sync before a replica retires"
+	OneShard       = "one shard is disturbed at a time"
+	OneFailover    = "at most one failover a shard a roll"
+	LivingStay     = "no living node is forgotten"
+	OneNodeASeat   = "one node for one seat"
+	SlotsStay      = "no slot is given away while its owner may be alive"
+	TakeoverOnly   = "takeover only without a quorum"
+	NoForce        = "no forced failover while the primary serves"
+	BestReplica    = "the replica with the most data is promoted"
+	NoMoveFailover = "no failover while slots move"
+	OneJobAPair    = "one migration job for a source and target"
+	FewMoves       = "no slot moves that need not"
+	Covered        = "the operator never reduces slot coverage"
+	NothingLost    = "no acknowledged write is lost"
+	Converges      = "converges within the bound"
+	StaysQuiet     = "stays quiet once converged"
+	InShape        = "ends in the wanted shape"
+)
+
+// beforeDeed judges a deed by the truth.
+func (s *Simulation) beforeDeed(obs plan.Observation, target plan.Target, d plan.Decision) {
+	m := s.Model
+	if target.Paused {
+		m.violate(NoDeedPaused, "%s", d)
+	}
+	switch a := d.Action.(type) {
+	case plan.RemoveNodes:
+		s.judgeRemoval(target, d.Rule, a)
+	case plan.Failover:
+		s.judgeFailover(a)
+	case plan.Forget:
+		s.judgeForget(a)
+	case plan.Assign:
+		s.judgeAssign(a)
+	case plan.CreateNodes:
+		s.judgeCreate(target, a)
+	case plan.MoveSlots:
+		s.judgeMoves(target, a)
+	}
+}
+
+func (s *Simulation) judgeRemoval(target plan.Target, rule plan.RuleName, a plan.RemoveNodes) {
+	m := s.Model
+	going := map[*object]bool{}
+	for _, r := range a.Nodes {
+		going[m.object(r.Node)] = true
+	}
+	for _, r := range a.Nodes {
+		o := m.object(r.Node)
+		if o == nil || o.pod == nil || o.pod.server == nil || !o.pod.server.alive || o.gone(m.now) {
+			continue
+		}
+		v := o.pod.server
+		if v.voter() {
+			m.violate(OwnerStays, "%s owns %s", r.Node, v.me().slots.set)
+		}
+		if v.primary() || !v.linkUp || o.lifecycle == plan.Leaving {
+			continue
+		}
+		p := m.servers[v.following]
+		if !p.running() || !p.voter() {
+			continue
+		}
+		left := 0
+		for _, f := range m.servers {
+			if f.running() && f.following == p.n && f.linkUp && f.object != nil && !f.object.deleting && !going[f.object] {
+				left++
+			}
+		}
+		if left < target.Replicas {
+			m.violate(SyncedFirst, "%s retires and leaves %d replicas in sync of %d", r.Node, left, target.Replicas)
+		}
+		if rule == "OutdatedNodes" || rule == "ExcessReplicas" {
+			s.judgeOthers(p)
+		}
+	}
+}
+
+// judgeOthers: a voluntary deed in one shard needs all others whole.
+func (s *Simulation) judgeOthers(touched *server) {
+	m := s.Model
+	for _, o := range m.objects {
+		if o.pod == nil || o.deleting || o.lifecycle != plan.Active {
+			continue
+		}
+		v := o.pod.server
+		switch {
+		case v == nil || v == touched || v.following == touched.n:
+		case !v.alive, !v.primary() && !v.linkUp && m.servers[v.following].voter():
+			m.violate(OneShard, "the shard of %s is touched while %s is not whole", touched.id, o.name)
+		}
+	}
+}
+
+func (s *Simulation) judgeFailover(a plan.Failover) {
+	m := s.Model
+	r, p := m.byID(string(a.Replica)), m.byID(string(a.Primary))
+	if r == nil || p == nil || r.following != p.n {
+		return
+	}
+	if p.alive && p.moving() {
+		m.violate(NoMoveFailover, "%s takes part in a running migration", p.id)
+	}
+	lost := p.object == nil || p.object.removed || p.object.pod == nil || p.object.gone(m.now)
+	serves := p.primary() && !lost && m.connected(r, p)
+	switch a.Mode {
+	case plan.Coordinated:
+		s.judgeOthers(p)
+		if p.object != nil {
+			s.judgeSecond(p.object.shard)
+		}
+		return
+	case plan.Force:
+		if serves {
+			m.violate(NoForce, "%s is alive and %s is linked to it", p.id, r.id)
+		}
+	case plan.Takeover:
+		owners, out := 0, 0
+		for n, q := range r.view {
+			if q == nil || q.slots.n == 0 {
+				continue
+			}
+			owners++
+			if !m.connected(r, m.servers[n]) || !m.servers[n].primary() {
+				out++
+			}
+		}
+		if serves || 2*out < owners {
+			m.violate(TakeoverOnly, "%s of %d owners are out of reach of %s", itoa(out), owners, r.id)
+		}
+	}
+	for _, f := range m.servers {
+		if f != r && f.following == p.n && m.reaches(f) && m.now >= m.operatorCutFrom[f.host] && m.now >= f.answersAt && f.offset > r.offset &&
+			f.object != nil && !f.object.pod.deleting && f.peer(p.n) != nil {
+			m.violate(BestReplica, "%s is told to promote itself, %s has more", r.id, f.id)
+		}
+	}
+}
+
+func (s *Simulation) judgeSecond(index int) {
+	op := s.Operator
+	if op.failovers == nil {
+		op.failovers = map[int]int{}
+	}
+	if op.failovers[index] > 0 && !op.disturbed {
+		s.Model.violate(OneFailover, "shard %d is failed over again", index)
+	}
+}
+
+func (s *Simulation) judgeForget(a plan.Forget) {
+	m := s.Model
+	v := m.byID(string(a.ID))
+	if v != nil && v.alive && v.object != nil && !v.object.removed && !v.object.gone(m.now) {
+		m.violate(LivingStay, "%s is alive", a.ID)
+	}
+}
+
+func (s *Simulation) judgeAssign(a plan.Assign) {
+	m := s.Model
+	for _, v := range m.servers {
+		if !v.alive || string(v.id) == string(a.Primary) || !v.voter() || v.object == nil || v.object.removed || v.object.gone(m.now) {
+			continue
+		}
+		if taken := v.me().slots.set.Intersect(a.Slots); !taken.Empty() {
+			m.violate(SlotsStay, "%s owns %s and is alive", v.id, taken)
+		}
+	}
+}
+
+func (s *Simulation) judgeCreate(target plan.Target, a plan.CreateNodes) {
+	m := s.Model
+	want := map[int]int{}
+	for _, n := range a.Nodes {
+		want[n.Shard]++
+	}
+	for index, n := range want {
+		owners, rolling := map[int]bool{}, 0
+		for _, o := range m.objects {
+			if o.shard != index || o.deleting || o.lifecycle == plan.Leaving || o.pod != nil && o.gone(m.now) {
+				continue
+			}
+			n++
+			if o.pod != nil && o.pod.server != nil && o.pod.server.voter() {
+				owners[o.pod.server.n] = true
+			}
+			if o.revision != target.Revisions[0] || o.restart != target.Restart {
+				rolling = 1
+			}
+		}
+		if seats := (target.Replicas + 1) * max(len(owners), 1); n > seats+rolling {
+			m.violate(OneNodeASeat, "%d nodes for the %d seats of shard %d", n, seats, index)
+		}
+	}
+}
+
+func (s *Simulation) judgeMoves(target plan.Target, a plan.MoveSlots) {
+	m := s.Model
+	pairs := map[string]bool{}
+	total := 0
+	for _, v := range a.Moves {
+		key := string(v.From) + ">" + string(v.To)
+		if pairs[key] {
+			m.violate(OneJobAPair, "%s has two jobs", key)
+		}
+		pairs[key] = true
+		total += v.Slots.Len()
+	}
+	if most := s.surplus(target); total > most {
+		m.violate(FewMoves, "%d slots move where %d would do", total, most)
+	}
+}
+
+// surplus is how many slots must move: all of leaving shards, and what is above the even share.
+func (s *Simulation) surplus(target plan.Target) int {
+	m := s.Model
+	leaving, over, shards := 0, 0, 0
+	for _, v := range m.servers {
+		if !v.alive || v.object == nil || v.object.removed || !v.primary() {
+			continue
+		}
+		n := v.me().slots.n
+		if v.object.lifecycle == plan.Leaving {
+			leaving += n
+			continue
+		}
+		if n > 0 {
+			shards++
+		}
+		over += max(n-slot.Count/max(target.Shards, 1), 0)
+	}
+	if leaving > 0 {
+		return leaving + over
+	}
+	return over
+}

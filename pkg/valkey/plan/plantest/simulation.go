@@ -1,0 +1,229 @@
+package plantest
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// Scenario is a world with all that will happen to it.
+type Scenario struct {
+	Seed   uint64
+	Traits Traits
+	Start  plan.Target
+	Events []Event // in order of time
+}
+
+func (s Scenario) String() string {
+	out := fmt.Sprintf("seed %d: %d shards with %d replicas, %+v\n", s.Seed, s.Start.Shards, s.Start.Replicas, s.Traits)
+	for _, e := range s.Events {
+		out += "  " + e.String() + "\n"
+	}
+	return out
+}
+
+// Simulation is one run of a scenario.
+type Simulation struct {
+	Scenario Scenario
+	Model    *Model
+	Operator *Operator
+	// Deeds counts what the operator did; a hook may look at each before it is done.
+	Deeds  int
+	OnDeed func(d plan.Decision)
+}
+
+// NewSimulation makes a run that has not begun.
+func NewSimulation(sc Scenario, planner Planner) *Simulation {
+	m := NewModel(sc.Seed, sc.Traits)
+	s := &Simulation{Scenario: sc, Model: m, Operator: &Operator{m: m, planner: planner, Spec: sc.Start}}
+	s.Operator.check = func(obs plan.Observation, target plan.Target, d plan.Decision) {
+		s.Deeds++
+		s.beforeDeed(obs, target, d)
+		if s.OnDeed != nil {
+			s.OnDeed(d)
+		}
+	}
+	m.onFailover = func(index int) {
+		if s.Operator.failovers == nil {
+			s.Operator.failovers = map[int]int{}
+		}
+		s.Operator.failovers[index]++
+	}
+	return s
+}
+
+// quietPasses is how many passes after the end must find nothing to do, quietPace apart.
+const (
+	quietPasses = 100
+	quietPace   = time.Second
+)
+
+// Run goes on until the world is as wanted and stays so, or an invariant is broken: then the
+// error is a *Violation.
+func (s *Simulation) Run() error {
+	m, op := s.Model, s.Operator
+	events := s.Scenario.Events
+	deadline, quiet := time.Duration(0), 0
+	for m.violation == nil {
+		for len(events) > 0 && m.now >= events[0].At {
+			s.fire(events[0])
+			events = events[1:]
+		}
+		if len(events) == 0 && deadline == 0 {
+			deadline = m.now + s.bound()
+		}
+		m.Step()
+		passed := op.Tick()
+		s.afterBeat()
+		if len(events) > 0 || !passed || m.now < s.stillUntil() || m.now <= deadline && m.unsettled() {
+			continue
+		}
+		switch {
+		case op.last.Rule == plan.InShape:
+			quiet++
+			op.next = m.now + quietPace
+		case quiet > 0:
+			m.violate(StaysQuiet, "after %d quiet passes: %s", quiet, op.last)
+		case m.now > deadline:
+			m.violate(Converges, "not as wanted %s after the last event: %s", s.bound(), op.last)
+		}
+		if quiet == quietPasses {
+			s.finish()
+			break
+		}
+	}
+	if m.violation == nil {
+		return nil
+	}
+	return m.violation
+}
+
+// unsettled says that something is still under way that nobody needs to do anything for now: a pod
+// ends, or has ended and its kubelet has not told yet.
+func (m *Model) unsettled() bool {
+	for _, o := range m.objects {
+		switch {
+		case o.deleting, o.pod == nil, o.shown == nil, *o.shown != *o.pod:
+			return true
+		case o.pod.phase.live() && (o.pod.deleting || o.pod.server != nil && !o.pod.server.alive):
+			return true
+		}
+	}
+	return false
+}
+
+// stillUntil is when the last effect of an event has ended.
+func (s *Simulation) stillUntil() time.Duration {
+	var last time.Duration
+	for _, e := range s.Scenario.Events {
+		last = max(last, e.At+e.For)
+	}
+	return last
+}
+
+// bound is how long it may take to come to the wanted shape once nothing happens any more: each
+// node that may have to be replaced costs a pod, a sync and a failover, one after the other; a
+// lost Kubernetes node costs its eviction; a node that crashes, the pauses between tries.
+func (s *Simulation) bound() time.Duration {
+	nodes := len(s.Model.objects) + s.Operator.Spec.Shards*(s.Operator.Spec.Replicas+1)
+	perNode := 8*time.Second + time.Duration(s.Scenario.Traits.SlowSync)*Beat
+	d := 90*time.Second + time.Duration(nodes)*perNode
+	for _, e := range s.Scenario.Events {
+		switch e.Kind {
+		case HostDown, HostCut:
+			d += e.For + hostGrace + evictAfter + 2*podGrace
+		case BreakJobs:
+			d += 2 * time.Minute
+		case Edit:
+			if e.Edit.Revision != "" {
+				d += 10 * time.Minute
+			}
+		default:
+			d += e.For + 4*Timeout
+		}
+	}
+	return d
+}
+
+// afterBeat checks what must hold at every moment.
+func (s *Simulation) afterBeat() {
+	m, op := s.Model, s.Operator
+	if !op.calm || !op.formed {
+		return
+	}
+	var served slot.Set
+	for _, v := range m.servers {
+		if v.running() && v.voter() {
+			served = served.Union(v.me().slots.set)
+		}
+	}
+	if served.Len() < slot.Count {
+		m.violate(Covered, "nobody serves slots %s and nothing but the operator was at work", slot.All().Minus(served))
+	}
+	if op.last.Rule == plan.InShape {
+		s.checkData()
+	}
+}
+
+func (s *Simulation) checkData() {
+	m := s.Model
+	for k := range Keys {
+		o := m.ownerOf(slotOfKey(k))
+		if o != nil && o.data[k] < m.floor[k] {
+			m.violate(NothingLost, "key %d of slot %d is %d at %s, %d was acknowledged", k, slotOfKey(k), o.data[k], o.id, m.floor[k])
+			return
+		}
+	}
+}
+
+// finish checks the end: the truth is what was wanted.
+func (s *Simulation) finish() {
+	m, want := s.Model, s.Operator.Spec
+	s.checkData()
+	owners, alive := 0, 0
+	for _, v := range m.servers {
+		if !v.running() || v.object == nil || v.object.removed {
+			continue
+		}
+		alive++
+		if v.object.revision != want.Revisions[0] || v.object.restart != want.Restart {
+			m.violate(InShape, "%s is outdated", v.object.name)
+		}
+		if v.libraries != m.traits.Libraries {
+			m.violate(InShape, "%s has %d function libraries of %d", v.object.name, v.libraries, m.traits.Libraries)
+		}
+		if v.primary() {
+			s.finishOwner(v)
+			owners++
+		}
+	}
+	if owners != want.Shards || alive != want.Shards*(want.Replicas+1) || alive != len(m.objects) {
+		m.violate(InShape, "%d shards, %d servers, %d nodes; wanted %d shards with %d replicas", owners, alive, len(m.objects), want.Shards, want.Replicas)
+	}
+}
+
+func (s *Simulation) finishOwner(v *server) {
+	m, want := s.Model, s.Operator.Spec
+	if low := slot.Count / want.Shards; v.me().slots.n < low || v.me().slots.n > low+1 {
+		m.violate(InShape, "%s owns %d slots of an even share of %d", v.object.name, v.me().slots.n, low)
+	}
+	followers := 0
+	for _, r := range m.servers {
+		if r.running() && r.following == v.n && r.linkUp {
+			followers++
+		}
+	}
+	if followers != want.Replicas {
+		m.violate(InShape, "%s has %d replicas in sync", v.object.name, followers)
+	}
+	for n, p := range v.view {
+		if p != nil && !m.servers[n].alive {
+			m.violate(InShape, "%s still lists %s, which is dead", v.object.name, m.servers[n].id)
+		}
+	}
+}
