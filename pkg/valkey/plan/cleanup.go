@@ -18,7 +18,7 @@ func (p *picture) dropExcess() answer {
 			hosts[u.node.Pod.Host]++
 		}
 		replicas := slices.DeleteFunc(slices.Clone(s.replicas), func(u *unit) bool {
-			return u.node == nil || u.node.Deleting || u.gone()
+			return u.node == nil || u.ending() || u.gone()
 		})
 		slices.SortStableFunc(replicas, func(a, b *unit) int {
 			return cmp.Or(

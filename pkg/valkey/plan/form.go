@@ -75,7 +75,7 @@ func (p *picture) missing(join JoinType) []NewNode {
 	}
 	have := map[int]int{} // nodes of indices that have no shard yet
 	for _, u := range p.idle {
-		if !u.gone() && !u.node.Deleting && u.node.Lifecycle != Leaving {
+		if !u.gone() && !u.ending() && u.node.Lifecycle != Leaving {
 			have[u.node.Shard]++
 		}
 	}
@@ -136,6 +136,16 @@ func (p *picture) awaitNodes() answer {
 	return wait(later, "%d nodes to run; %s is %s", n, first.node.Name, first.node.Pod.Phase)
 }
 
+// awaitEnding waits for nodes that are being removed: nothing voluntary begins meanwhile.
+func (p *picture) awaitEnding() answer {
+	for _, u := range p.units {
+		if u.ending() && !u.gone() {
+			return wait(later, "%s to end", u.name())
+		}
+	}
+	return answer{}
+}
+
 // awaitSilent waits for nodes that answered before and do not now.
 func (p *picture) awaitSilent() answer {
 	for _, u := range p.units {
@@ -170,7 +180,7 @@ func (p *picture) meetMissing() answer {
 		}
 	}
 	for _, u := range p.strangers {
-		if tooOld(u) || u.node.Deleting || !u.slots.Empty() || len(u.greeting) > 0 || p.spoiled(u) {
+		if tooOld(u) || u.ending() || !u.slots.Empty() || len(u.greeting) > 0 || p.spoiled(u) {
 			continue
 		}
 		m := Meet{Node: u.node.Name, ID: u.id, With: ids(entered)}
@@ -262,7 +272,11 @@ func (p *picture) attachReplicas() answer {
 			continue
 		}
 		for _, u := range slices.Concat(s.coming, s.replicas) {
-			if !u.core || u.following == s.primary.id || u.node.Deleting || u.server.Keys > 0 && u.role == topology.Primary {
+			if !u.core || u.following == s.primary.id || u.ending() {
+				continue
+			}
+			if u.server.Keys > 0 && u.role == topology.Primary {
+				waiting = hold("%s owns no slots and has %d keys: look at them, then remove the ValkeyNode", u.name(), u.server.Keys)
 				continue
 			}
 			if peer, ok := u.server.View.Find(s.primary.id); !ok || peer.Role != topology.Primary || !p.mingled(u) {

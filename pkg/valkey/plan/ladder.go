@@ -93,6 +93,7 @@ var stability = rung{Stability, []rule{
 	{"UnattachedReplica", (*picture).attachReplicas},
 	{"EngineTooOld", (*picture).refuseOld},
 	{"NodeNotRunning", (*picture).awaitNodes},
+	{"NodeEnding", (*picture).awaitEnding},
 	{"NodeSilent", (*picture).awaitSilent},
 	{"ViewsDisagree", (*picture).awaitAgreement},
 	{"ReplicaNotInSync", (*picture).awaitSync},

@@ -69,9 +69,11 @@ func (u *unit) linked() bool {
 
 // failed: every answering primary flags it, and Kubernetes says that the pod is not Ready.
 func (u *unit) failed() bool {
-	if u.server != nil || u.node == nil || u.node.Pod.Ready {
-		return false
-	}
+	return u.server == nil && u.node != nil && !u.node.Pod.Ready && u.flagged()
+}
+
+// flagged says that every answering primary believes that it has failed.
+func (u *unit) flagged() bool {
 	for _, t := range u.told {
 		if t.by.role == topology.Primary && !t.peer.Failing && !t.peer.Failed {
 			return false
@@ -79,6 +81,9 @@ func (u *unit) failed() bool {
 	}
 	return true
 }
+
+// ending: its ValkeyNode or its pod is being deleted; the process may still serve.
+func (u *unit) ending() bool { return u.node != nil && (u.node.Deleting || u.node.Pod.Deleting) }
 
 func (u *unit) dead() bool { return u.gone() || u.failed() }
 

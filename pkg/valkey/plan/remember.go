@@ -18,6 +18,12 @@ func Remember(obs Observation, target Target, d Decision) []Attempt {
 			out = append(out, a)
 		}
 	}
+	for _, u := range p.ghosts {
+		// Since when: a server that has departed loses its links at once, a foreign one does not.
+		if u.node == nil && u.linked() && obs.attempts("ForeignNode", string(u.id)).Count == 0 {
+			out = append(out, Attempt{Kind: "ForeignNode", Subject: string(u.id), Count: 1, Message: "seen first"})
+		}
+	}
 	for _, subject := range subjects(d) {
 		i := slices.IndexFunc(out, func(a Attempt) bool { return a.Kind == string(d.Rule) && a.Subject == subject })
 		if i < 0 {
@@ -65,6 +71,9 @@ func (p *picture) awaited(a *Attempt, moves []Move) bool {
 			a.Message = job.Message
 		}
 		return !found || job.State != topology.Success
+	case "ForeignNode":
+		u := p.byID[topology.NodeID(a.Subject)]
+		return u != nil && u.node == nil && u.linked()
 	case "CrashedNode":
 		return slices.ContainsFunc(p.units, func(u *unit) bool { return u.node != nil && !u.core })
 	}

@@ -106,7 +106,7 @@ func (p *picture) promoteIn(s *shard) answer {
 	switch {
 	case p.target.Failover != FailoverNative && provenDead(primary, best):
 		return do(force, "the process of primary %s is proven dead", primary.name())
-	case !best.server.LinkUp && best.server.LinkDownFor >= patience:
+	case primary.flagged() && !best.server.LinkUp && best.server.LinkDownFor >= patience:
 		return do(force, "primary %s is lost and nobody was elected for %s", primary.name(), patience)
 	}
 	return wait(soon, "%s: primary unhealthy but replicas exist, waiting for auto-failover", primary.name())
@@ -169,10 +169,13 @@ func (p *picture) forgetDeparted() answer {
 
 func (p *picture) forgetOne(u *unit) answer {
 	if !u.gone() {
-		if u.node == nil {
-			return wait(soon, "the last links to %s, which is none of our nodes, to end", u.id)
+		if u.node != nil {
+			return answer{}
 		}
-		return answer{}
+		if p.obs.attempts("ForeignNode", string(u.id)).Ago > 2*p.target.NodeTimeout {
+			return hold("server %s is alive and is none of this cluster's: two clusters may have met; separate them by NetworkPolicy or TLS", u.id)
+		}
+		return wait(soon, "the last links to %s, which is none of our nodes, to end", u.id)
 	}
 	for _, m := range p.units {
 		if m.answering() && m.following == u.id {
@@ -321,6 +324,12 @@ func (p *picture) dropStranded() answer {
 			continue
 		}
 		if u.core && u.role == topology.Replica {
+			// One that has a shard of its index is attached there. One that believes its
+			// primary to own slots has not heard yet who took them over.
+			believed, _ := u.server.View.Find(u.following)
+			if u.shard != nil || len(believed.Slots) > 0 {
+				continue
+			}
 			if lost := p.byID[u.following]; lost == nil || lost.gone() && lost.slots.Empty() {
 				return do(RemoveNodes{[]Removal{u.removal()}}, "its primary %s is gone and owned nothing", u.following)
 			}
@@ -387,6 +396,9 @@ func (p *picture) giveSlots() answer {
 		if len(u.greeting) > 0 || u.server.SlotsAssigned != slot.Count-p.unassigned.Len() {
 			return wait(soon, "%s to agree that %d slots are assigned (it says %d)", u.name(), slot.Count-p.unassigned.Len(), u.server.SlotsAssigned)
 		}
+	}
+	if a := p.copyFunctions(takers[0]); a.action != nil {
+		return a
 	}
 	// Contiguous pieces: the first taker gets the lowest slots.
 	n := (p.unassigned.Len() + parts - 1) / parts

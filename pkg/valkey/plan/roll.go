@@ -36,7 +36,7 @@ func (p *picture) rollShard(s *shard) answer {
 	var old, fresh []*unit
 	for _, u := range s.replicas {
 		switch {
-		case !u.core || u.node.Deleting:
+		case !u.core || u.ending():
 		case p.outdated(u):
 			old = append(old, u)
 		case inSync(u, s.primary):

@@ -80,7 +80,7 @@ func (p *picture) chooseEmpty() {
 		}
 	}
 	for _, u := range p.core {
-		if u.shard == nil && u.role == topology.Primary && !u.node.Deleting && p.shardAt(u.node.Shard) == nil {
+		if u.shard == nil && u.role == topology.Primary && !u.ending() && p.shardAt(u.node.Shard) == nil {
 			free[u.node.Shard] = append(free[u.node.Shard], u)
 		}
 	}
