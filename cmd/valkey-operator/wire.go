@@ -12,7 +12,9 @@ import (
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/controller"
+	"github.com/momentohq/valkey-operator/pkg/controller/acl"
 	"github.com/momentohq/valkey-operator/pkg/controller/metrics"
+	"github.com/momentohq/valkey-operator/pkg/controller/tls"
 	"github.com/momentohq/valkey-operator/pkg/controller/valkeycluster"
 	"github.com/momentohq/valkey-operator/pkg/controller/valkeynode"
 	"github.com/momentohq/valkey-operator/pkg/generated/informers/externalversions"
@@ -78,7 +80,23 @@ func (p *parts) wireNamespace(namespace string, menu externalversions.SharedInfo
 	if err != nil {
 		return fmt.Errorf("build the valkeynode controller: %w", err)
 	}
-	p.workers = append(p.workers, clusters, nodes)
+	users, err := acl.New(acl.Options{
+		Kube: c.kube, Valkey: c.valkey,
+		Informers: withMenu{Interface: valkey, menu: all},
+		Pods:      core.Pods(), ConfigMaps: core.ConfigMaps(),
+		Events: events, Config: o.Config, Leading: leading, Metrics: m, Wake: clusters.Enqueue,
+	})
+	if err != nil {
+		return fmt.Errorf("build the acl controller: %w", err)
+	}
+	certificates, err := tls.New(tls.Options{
+		Kube: c.kube, Valkey: c.valkey, Informers: valkey, Pods: core.Pods(),
+		Events: events, Config: o.Config, Leading: leading, Metrics: m, Wake: clusters.Enqueue,
+	})
+	if err != nil {
+		return fmt.Errorf("build the tls controller: %w", err)
+	}
+	p.workers = append(p.workers, clusters, nodes, users, certificates)
 	for _, informer := range []cache.SharedInformer{
 		valkey.ValkeyClusters().Informer(), valkey.ValkeyNodes().Informer(),
 		all.ValkeyConfigs().Informer(), all.ValkeyImages().Informer(), all.ValkeyRoles().Informer(),

@@ -33,6 +33,8 @@ type stage struct {
 	resolved resolve.Resolved
 	scene    scene
 	servers  Servers
+	// tlsSecret is the copy of the TLS material, for pods to mount.
+	tlsSecret string
 }
 
 // act carries out the action. Waits, Hold and Done are nothing to do; Snapshot and Complete are
@@ -76,7 +78,7 @@ func (a actor) createNodes(ctx context.Context, on stage, action plan.CreateNode
 	names := nextNames(on.cluster, len(action.Nodes), on.scene.taken)
 	nodes := a.valkey.ValkeyV1alpha1().ValkeyNodes(on.cluster.Namespace)
 	return eachOf(len(names), func(i int) error {
-		node := newNode(on.cluster, on.resolved, a.config, names[i], action.Nodes[i])
+		node := newNode(on, a.config, names[i], action.Nodes[i])
 		written, err := nodes.Create(ctx, node, metav1.CreateOptions{FieldManager: fieldManager})
 		switch {
 		case apierrors.IsAlreadyExists(err):

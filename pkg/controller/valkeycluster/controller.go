@@ -22,9 +22,11 @@ import (
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/controller"
+	"github.com/momentohq/valkey-operator/pkg/controller/credentials"
 	"github.com/momentohq/valkey-operator/pkg/controller/loop"
 	"github.com/momentohq/valkey-operator/pkg/controller/metrics"
 	"github.com/momentohq/valkey-operator/pkg/controller/resolve"
+	"github.com/momentohq/valkey-operator/pkg/controller/tls"
 	"github.com/momentohq/valkey-operator/pkg/generated/clientset/versioned"
 	informers "github.com/momentohq/valkey-operator/pkg/generated/informers/externalversions/valkey/v1alpha1"
 	listers "github.com/momentohq/valkey-operator/pkg/generated/listers/valkey/v1alpha1"
@@ -108,7 +110,8 @@ func New(o Options) (*Controller, error) {
 	}
 	nodes := o.Informers.ValkeyNodes().Lister()
 	c.observer = observer{kube: o.Kube, nodes: nodes, pods: o.Pods.Lister()}
-	c.keeper = keeper{kube: o.Kube, services: o.Services.Lister(), configMaps: o.ConfigMaps.Lister(), menu: c.menu, writes: c.writes}
+	c.keeper = keeper{kube: o.Kube, services: o.Services.Lister(), configMaps: o.ConfigMaps.Lister(), menu: c.menu, writes: c.writes,
+		memory: &credentials.Memory{}, copier: tls.Copier{Kube: o.Kube, Domain: o.Config.ClusterDomain, Now: o.Now}}
 	c.scribe = scribe{kube: o.Kube, valkey: o.Valkey, writes: c.writes}
 	c.actor = actor{valkey: o.Valkey, config: o.Config, writes: c.writes}
 	c.remover = remover{kube: o.Kube, valkey: o.Valkey, nodes: nodes, leading: o.Leading, writes: c.writes}

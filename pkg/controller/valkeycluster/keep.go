@@ -2,11 +2,8 @@ package valkeycluster
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +14,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/pkg/controller/credentials"
 	"github.com/momentohq/valkey-operator/pkg/controller/resolve"
+	"github.com/momentohq/valkey-operator/pkg/controller/tls"
 	"github.com/momentohq/valkey-operator/pkg/valkey/acl"
 )
 
@@ -32,6 +31,9 @@ type keeper struct {
 	configMaps corelisters.ConfigMapLister
 	menu       resolve.Menu
 	writes     writes
+	// memory is what a deleted auth Secret is made again from.
+	memory *credentials.Memory
+	copier tls.Copier
 }
 
 // kept is what the maintained objects say to the rest of the pass.
@@ -76,29 +78,6 @@ func (k keeper) peek(ctx context.Context, cluster *v1alpha1.ValkeyCluster) (kept
 	return kept{password: string(have.Data[v1alpha1.SecretKeyOperatorPassword])}, nil
 }
 
-// trusted are the bundles to verify the cluster's servers with: those of the last validated copy of the
-// TLS material, the present one and the one before. Nil for a cluster without TLS.
-func (k keeper) trusted(ctx context.Context, cluster *v1alpha1.ValkeyCluster) ([]byte, error) {
-	if cluster.Spec.TLS == nil {
-		return nil, nil
-	}
-	name := cluster.Name + v1alpha1.SuffixTLSSecret
-	have, err := k.kube.CoreV1().Secrets(cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, &blocked{ruleTLSInvalid, fmt.Sprintf("no TLS material was validated yet: Secret %q does not exist", name)}
-	case err != nil:
-		return nil, fmt.Errorf("get Secret %s: %w", name, err)
-	case !metav1.IsControlledBy(have, cluster):
-		return nil, taken("Secret", name)
-	}
-	bundle := slices.Clone(have.Data[v1alpha1.SecretKeyTLSCA])
-	if previous := have.Data[v1alpha1.SecretKeyTLSPreviousCA]; len(previous) > 0 {
-		bundle = append(append(bundle, '\n'), previous...)
-	}
-	return bundle, nil
-}
-
 func (k keeper) keepService(ctx context.Context, cluster *v1alpha1.ValkeyCluster) error {
 	have, err := k.services.Services(cluster.Namespace).Get(cluster.Name)
 	switch {
@@ -133,41 +112,6 @@ func applyOptions() metav1.ApplyOptions {
 // taken is an object of somebody else under a name that the contract gives to ours.
 func taken(kind, name string) error {
 	return &blocked{ruleNameTaken, fmt.Sprintf("%s %q exists and does not belong to this ValkeyCluster: remove or rename it", kind, name)}
-}
-
-// keepSecret reads the passwords, live and by name: Secrets are never listed or watched. They are
-// generated once. New ones over a running cluster's would lock everybody out.
-func (k keeper) keepSecret(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRunning bool) (*corev1.Secret, error) {
-	name := cluster.Name + v1alpha1.SuffixAuthSecret
-	secrets := k.kube.CoreV1().Secrets(cluster.Namespace)
-	have, err := secrets.Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case err == nil && !metav1.IsControlledBy(have, cluster):
-		return nil, taken("Secret", name)
-	case err == nil && (len(have.Data[v1alpha1.SecretKeyOperatorPassword]) == 0 || len(have.Data[v1alpha1.SecretKeyReplPassword]) == 0):
-		return nil, &blocked{ruleAuthLost, fmt.Sprintf("Secret %q lacks %s or %s", name, v1alpha1.SecretKeyOperatorPassword, v1alpha1.SecretKeyReplPassword)}
-	case err == nil:
-		return have, nil
-	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("get Secret %s: %w", name, err)
-	case isRunning:
-		return nil, &blocked{ruleAuthLost, fmt.Sprintf("Secret %q is gone while servers run that were started with its passwords", name)}
-	}
-	made, err := secrets.Create(ctx, authSecret(cluster, password(), password()), metav1.CreateOptions{FieldManager: fieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		return nil, &notYet{"another pass has just created Secret " + name}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create Secret %s: %w", name, err)
-	}
-	return made, nil
-}
-
-// password is 512 random bits in 128 hex digits.
-func password() string {
-	var b [64]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
-	return hex.EncodeToString(b[:])
 }
 
 // keepACL writes users.acl. A problem is the user's to mend: the last good file stays, and
@@ -210,8 +154,7 @@ func renderACL(menu resolve.Menu, cluster *v1alpha1.ValkeyCluster, from resolve.
 	if err != nil {
 		return "", err
 	}
-	in.OperatorPassword = string(secret.Data[v1alpha1.SecretKeyOperatorPassword])
-	in.ReplPassword = string(secret.Data[v1alpha1.SecretKeyReplPassword])
+	credentials.Fill(&in, secret)
 	file, err := acl.Render(in)
 	if err != nil {
 		return "", &resolve.Error{Reason: "ACLRefused", Message: err.Error()}

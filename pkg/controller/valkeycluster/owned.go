@@ -96,25 +96,21 @@ func aclConfigMap(cluster *v1alpha1.ValkeyCluster, file string) *coreapply.Confi
 		WithData(map[string]string{v1alpha1.ConfigMapKeyACL: file})
 }
 
-// authSecret holds the two system passwords.
-func authSecret(cluster *v1alpha1.ValkeyCluster, operator, repl string) *corev1.Secret {
+// authSecret is to hold the two system passwords; see package credentials.
+func authSecret(cluster *v1alpha1.ValkeyCluster) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: cluster.Name + v1alpha1.SuffixAuthSecret, Namespace: cluster.Namespace,
 			Labels: labelsOf(cluster), OwnerReferences: []metav1.OwnerReference{ownerOf(cluster)},
 		},
 		Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{
-			v1alpha1.SecretKeyOperatorPassword: []byte(operator),
-			v1alpha1.SecretKeyReplPassword:     []byte(repl),
-			v1alpha1.SecretKeyPrimaryAuth:      []byte(config.PrimaryAuth(repl)),
-		},
 	}
 }
 
 // newNode is a ValkeyNode with everything that it is made from, frozen. Its finalizer is there
 // from the start: there is no moment in which it could go without its pod.
-func newNode(cluster *v1alpha1.ValkeyCluster, from resolve.Resolved, op controller.Config, name string, n plan.NewNode) *v1alpha1.ValkeyNode {
+func newNode(on stage, op controller.Config, name string, n plan.NewNode) *v1alpha1.ValkeyNode {
+	cluster, from := on.cluster, on.resolved
 	node := &v1alpha1.ValkeyNode{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: cluster.Namespace,
@@ -141,7 +137,7 @@ func newNode(cluster *v1alpha1.ValkeyCluster, from resolve.Resolved, op controll
 	}
 	var tls *config.TLS
 	if cluster.Spec.TLS != nil {
-		node.Spec.TLSSecret = cluster.Name + v1alpha1.SuffixTLSSecret
+		node.Spec.TLSSecret = on.tlsSecret
 		tls = &config.TLS{Hostname: name + domainSuffix(cluster, op.ClusterDomain)}
 	}
 	node.Spec.ValkeySettings = config.Freeze(from.Settings, tls)

@@ -50,6 +50,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) (loop.Resul
 	var result loop.Result
 	switch {
 	case cluster.DeletionTimestamp != nil:
+		c.keeper.memory.Forget(cluster.UID)
 		result, err = c.remover.remove(ctx, cluster)
 	case !hasFinalizer(cluster):
 		result, err = c.remover.addFinalizer(ctx, cluster)
@@ -102,18 +103,16 @@ func (c *Controller) pass(ctx context.Context, cluster *v1alpha1.ValkeyCluster) 
 // prepare does all that comes before the decision. A *blocked is what a person must mend first.
 func (c *Controller) prepare(ctx context.Context, cluster *v1alpha1.ValkeyCluster, s *seen) (on stage, deferred, err error) {
 	on.cluster = cluster
-	on.resolved, err = resolve.Cluster(c.menu, &cluster.Spec)
-	var userError *resolve.Error
-	if errors.As(err, &userError) {
-		return on, nil, &blocked{ruleUnresolved, userError.Message}
+	if on.scene, err = c.observer.find(ctx, cluster, s.now); err != nil {
+		return on, nil, err
 	}
+	// First of all: the TLS material is judged whatever else is wrong.
+	material, err := c.keeper.keepTLS(ctx, cluster, on.scene.hasRunningPods())
 	if err != nil {
 		return on, nil, err
 	}
-	if forced := config.Overridden(on.resolved.Settings, cluster.Spec.TLS != nil); len(forced) > 0 {
-		s.notice = fmt.Sprintf("forced by the operator, whatever the ValkeyConfigs say: %v", forced)
-	}
-	if on.scene, err = c.observer.find(ctx, cluster, s.now); err != nil {
+	s.invalid, on.tlsSecret = material.Invalid, material.CopyName
+	if on.resolved, err = c.resolve(cluster, s); err != nil {
 		return on, nil, err
 	}
 	var maintained kept
@@ -126,11 +125,11 @@ func (c *Controller) prepare(ctx context.Context, cluster *v1alpha1.ValkeyCluste
 	if err != nil {
 		return on, nil, err
 	}
-	ca, err := c.keeper.trusted(ctx, cluster)
-	if err != nil {
-		return on, nil, err
+	if s.invalid != "" && material.Trust == nil {
+		// Nothing was ever good enough: there can be no server to look at.
+		return on, maintained.deferred, &blocked{ruleTLSInvalid, s.invalid}
 	}
-	on.servers, err = c.connect(Access{Password: maintained.password, CA: ca, Suffix: domainSuffix(cluster, c.actor.config.ClusterDomain)})
+	on.servers, err = c.connect(Access{Password: maintained.password, CA: material.Trust, Suffix: domainSuffix(cluster, c.actor.config.ClusterDomain)})
 	if err != nil {
 		return on, nil, &blocked{ruleTLSInvalid, err.Error()}
 	}
@@ -144,12 +143,35 @@ func (c *Controller) prepare(ctx context.Context, cluster *v1alpha1.ValkeyCluste
 	return on, errors.Join(maintained.deferred, shown), err
 }
 
+// resolve turns the cluster's references into what nodes are made of, and notes what a person
+// should know about them.
+func (c *Controller) resolve(cluster *v1alpha1.ValkeyCluster, s *seen) (resolve.Resolved, error) {
+	resolved, err := resolve.Cluster(c.menu, &cluster.Spec)
+	var userError *resolve.Error
+	if errors.As(err, &userError) {
+		return resolve.Resolved{}, &blocked{ruleUnresolved, userError.Message}
+	}
+	if err != nil {
+		return resolve.Resolved{}, err
+	}
+	if forced := config.Overridden(resolved.Settings, cluster.Spec.TLS != nil); len(forced) > 0 {
+		s.notice = fmt.Sprintf("forced by the operator, whatever the ValkeyConfigs say: %v", forced)
+	}
+	return resolved, nil
+}
+
 // decide asks the planner, and then the guard, which shares no code with it. What the guard
 // refuses is a defect of a rule: nothing is done, loudly.
 func (c *Controller) decide(ctx context.Context, s *seen, on stage) {
 	s.looked = true
 	s.obs = on.scene.obs
 	s.serial = nextSerial(s.cluster, on.scene.taken)
+	if s.invalid != "" {
+		// No topology action while the TLS material is broken; nodes go on with the last good one.
+		s.attempts = s.obs.Attempts
+		s.decision = plan.Decision{Rule: ruleTLSInvalid, Why: "somebody has to look", Action: plan.Hold{Because: s.invalid}}
+		return
+	}
 	target := targetOf(s.cluster, on.resolved, c.actor.config, on.scene.nodes)
 	s.decision = plan.Plan(s.obs, target)
 	s.attempts = plan.Remember(s.obs, target, s.decision)

@@ -1,0 +1,99 @@
+package valkeycluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/pkg/controller/credentials"
+	"github.com/momentohq/valkey-operator/pkg/controller/tls"
+	"github.com/momentohq/valkey-operator/pkg/valkey/config"
+)
+
+// keepSecret reads the passwords, live and by name: Secrets are never listed or watched. They are
+// generated once. New ones over a running cluster's would lock everybody out: a Secret that was deleted or
+// damaged is made again with the passwords that are in force, if this process has seen them.
+func (k keeper) keepSecret(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRunning bool) (*corev1.Secret, error) {
+	name := cluster.Name + v1alpha1.SuffixAuthSecret
+	have, err := k.kube.CoreV1().Secrets(cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil && !metav1.IsControlledBy(have, cluster):
+		return nil, taken("Secret", name)
+	case err == nil && credentials.IsWhole(have):
+		return k.keepSnippet(ctx, cluster, have)
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("get Secret %s: %w", name, err)
+	case err != nil:
+		have = nil
+	}
+	next := authSecret(cluster)
+	if isRunning {
+		if !k.recall(cluster, next) {
+			return nil, &blocked{ruleAuthLost, fmt.Sprintf("Secret %q is gone or damaged while servers run that were started with its passwords: restore it, or delete the pods of the cluster to begin anew without data", name)}
+		}
+		klog.FromContext(ctx).Info("making the deleted Secret again with the passwords in force", "secret", name)
+	} else {
+		credentials.New(cluster, next)
+	}
+	return k.writeSecret(ctx, cluster, have, next)
+}
+
+// writeSecret creates next, or overwrites have with it.
+func (k keeper) writeSecret(ctx context.Context, cluster *v1alpha1.ValkeyCluster, have, next *corev1.Secret) (*corev1.Secret, error) {
+	secrets := k.kube.CoreV1().Secrets(cluster.Namespace)
+	var written *corev1.Secret
+	var err error
+	if have == nil {
+		written, err = secrets.Create(ctx, next, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		next.UID, next.ResourceVersion = have.UID, have.ResourceVersion
+		written, err = secrets.Update(ctx, next, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return nil, &notYet{"another pass has just written Secret " + next.Name}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write Secret %s: %w", next.Name, err)
+	}
+	k.memory.Remember(cluster.UID, written)
+	return written, nil
+}
+
+// keepSnippet mends primaryauth.conf, which new pods include: it is nothing but the replication
+// password in another form.
+func (k keeper) keepSnippet(ctx context.Context, cluster *v1alpha1.ValkeyCluster, have *corev1.Secret) (*corev1.Secret, error) {
+	snippet := []byte(config.PrimaryAuth(string(have.Data[v1alpha1.SecretKeyReplPassword])))
+	if bytes.Equal(have.Data[v1alpha1.SecretKeyPrimaryAuth], snippet) {
+		k.memory.Remember(cluster.UID, have)
+		return have, nil
+	}
+	next := have.DeepCopy()
+	next.Data[v1alpha1.SecretKeyPrimaryAuth] = snippet
+	return k.writeSecret(ctx, cluster, have, next)
+}
+
+// recall fills the Secret from memory, if what is remembered is in the users.acl in force.
+func (k keeper) recall(cluster *v1alpha1.ValkeyCluster, into *corev1.Secret) bool {
+	have, err := k.configMaps.ConfigMaps(cluster.Namespace).Get(cluster.Name + v1alpha1.SuffixACLConfigMap)
+	return err == nil && metav1.IsControlledBy(have, cluster) &&
+		k.memory.Recall(cluster.UID, have.Data[v1alpha1.ConfigMapKeyACL], into)
+}
+
+// keepTLS validates the user's TLS Secret and keeps the copy that pods mount. Of a cluster that is
+// paused it only looks.
+func (k keeper) keepTLS(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRunning bool) (tls.Kept, error) {
+	if isPaused(cluster) {
+		return k.copier.Peek(ctx, cluster)
+	}
+	kept, err := k.copier.Keep(ctx, cluster, isRunning)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return tls.Kept{}, &notYet{"the copy of the TLS material was just written"}
+	}
+	return kept, err
+}
