@@ -10,6 +10,9 @@ for t in kube-apiserver kubectl kube-controller-manager kube-scheduler kubelet k
 done
 COREDNS_TOOLS="coredns=github.com/coredns/coredns"
 
+# kube_version MODULE prints the version of Kubernetes, or nothing for another module.
+kube_version() { sed -n 's/^.*k8s\.io\/kubernetes \(v[0-9.]*\).*$/\1/p' "$1/go.mod" | head -n 1; }
+
 go_needed() {
   command -v go >/dev/null || die "go is not on the PATH: install Go $(sed -n 's/^go //p' "$REPO_DIR/go.mod") or newer, see https://go.dev/dl/"
 }
@@ -17,16 +20,20 @@ go_needed() {
 # tools_dir kube|coredns prints where that set of binaries is, or will be.
 tools_dir() {
   local module=$BED_DIR/tools/$1 key
-  key=$({ cat "$module/go.mod" "$module/go.sum" && go env GOVERSION; } | sha256sum | cut -c1-16)
+  key=$({ cat "$module/go.mod" "$module/go.sum" && go env -C "$module" GOVERSION && declare -f build_tool; } | sha256sum | cut -c1-16)
   echo "$CACHE/$1-$key"
 }
 
 # build_tool MODULE PACKAGE OUT
 build_tool() {
-  local version
-  version=$(sed -n 's/^.*k8s\.io\/kubernetes \(v[0-9.]*\)$/\1/p' "$1/go.mod" | head -n 1)
+  local ldflags="-s -w" version package
+  version=$(kube_version "$1")
+  for package in ${version:+k8s.io/component-base/version k8s.io/client-go/pkg/version}; do
+    ldflags="$ldflags -X $package.gitVersion=$version -X $package.gitMajor=1"
+    ldflags="$ldflags -X $package.gitMinor=$(cut -d. -f2 <<<"$version") -X $package.gitTreeState=clean"
+  done
   GOWORK=off GOFLAGS=-buildvcs=false CGO_ENABLED=0 go build -C "$1" -trimpath \
-    -ldflags "-s -w ${version:+-X k8s.io/component-base/version.gitVersion=$version}" -o "$3.new" "$2" && mv "$3.new" "$3"
+    -ldflags "$ldflags" -o "$3.new" "$2" && mv "$3.new" "$3"
 }
 
 # build_set kube|coredns FIRST TOTAL NAME=PACKAGE.. builds what is missing of one set.
