@@ -3,6 +3,7 @@ package valkeynode
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -207,7 +208,7 @@ func place(spec *corev1.PodSpec, node *v1alpha1.ValkeyNode, zoneSpread v1alpha1.
 			spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-						Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: p.Zones,
+						Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: slices.Clone(p.Zones),
 					}}}},
 				}}}
 		}
