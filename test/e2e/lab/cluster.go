@@ -24,6 +24,8 @@ type Cluster struct {
 	T    testing.TB
 	Site *Site
 	Name string
+	// User is whom clients log in as; nobody if it is zero.
+	User User
 
 	watcher *Watcher
 
@@ -236,7 +238,11 @@ func (c *Cluster) Dialer() (client.Dialer, error) {
 	if err != nil {
 		return client.Dialer{}, err
 	}
-	c.dialer = client.Dialer{Password: string(secret.Data[valkeyv1alpha1.SecretKeyOperatorPassword]), Timeout: 1500 * time.Millisecond}
+	config, err := c.tlsConfig()
+	if err != nil {
+		return client.Dialer{}, err
+	}
+	c.dialer = client.Dialer{Password: string(secret.Data[valkeyv1alpha1.SecretKeyOperatorPassword]), TLS: config, Timeout: 1500 * time.Millisecond}
 	c.read = time.Now()
 	return c.dialer, nil
 }

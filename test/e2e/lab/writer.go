@@ -71,10 +71,15 @@ func (c *Cluster) Addresses() []string {
 	return out
 }
 
-// Client is a cluster client of the pods that run now.
+// Client is a cluster client of the pods that run now, as the cluster's User.
 func (c *Cluster) Client() valkey.Client {
 	c.T.Helper()
+	config, err := c.tlsConfig()
+	if err != nil {
+		c.T.Fatalf("connect a cluster client to %s: %v", c.Name, err)
+	}
 	client, err := valkey.NewClient(valkey.ClientOption{
+		TLSConfig: config, Username: c.User.Name, Password: c.User.Password,
 		InitAddress: c.Addresses(), DisableCache: true, ForceSingleClient: false, ConnWriteTimeout: time.Second,
 		Dialer: netDialer, ShuffleInit: true,
 		ClusterOption: valkey.ClusterOption{ShardsRefreshInterval: time.Second},

@@ -1,0 +1,175 @@
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/mediocregopher/radix/v4"
+	"github.com/mediocregopher/radix/v4/resp/resp3"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	valkeyv1alpha1 "github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/pkg/valkey/client"
+)
+
+// User is a Valkey user of a test.
+type User struct{ Name, Password string }
+
+// Hash is what an AclBinding has of the password.
+func (u User) Hash() string {
+	sum := sha256.Sum256([]byte(u.Password))
+	return hex.EncodeToString(sum[:])
+}
+
+// Bind is a binding of the user with one password.
+func (u User) Bind(permissions ...valkeyv1alpha1.AclPermission) valkeyv1alpha1.AclBinding {
+	return valkeyv1alpha1.AclBinding{Username: u.Name, PasswordHashes: []string{u.Hash()}, Permissions: permissions}
+}
+
+// WithTLS is a change of the spec for Create.
+func WithTLS(secretRef string) func(*valkeyv1alpha1.ValkeyClusterSpec) {
+	return func(spec *valkeyv1alpha1.ValkeyClusterSpec) {
+		spec.TLS = &valkeyv1alpha1.ValkeyTLS{SecretRef: secretRef}
+	}
+}
+
+// WithACL is a change of the spec for Create.
+func WithACL(bindings ...valkeyv1alpha1.AclBinding) func(*valkeyv1alpha1.ValkeyClusterSpec) {
+	return func(spec *valkeyv1alpha1.ValkeyClusterSpec) { spec.Acl = bindings }
+}
+
+// Hosts are the names that the certificate of a cluster of the site must have.
+func (s *Site) Hosts(cluster string) []string {
+	service := cluster + "." + s.Name + ".svc.cluster.local"
+	return []string{service, "*." + service}
+}
+
+// PutSecret makes or overwrites a Secret; the type of a new one is kubernetes.io/tls if it has both keys.
+func (s *Site) PutSecret(name string, data map[string][]byte) {
+	s.T.Helper()
+	kind := corev1.SecretTypeOpaque
+	if data["tls.crt"] != nil && data["tls.key"] != nil {
+		kind = corev1.SecretTypeTLS
+	}
+	ctx, secrets := context.Background(), s.Bed.Kube.CoreV1().Secrets(s.Name)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind, Data: data}
+	_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	if apierrors.IsInvalid(err) { // the type cannot be changed
+		err = secrets.Delete(ctx, name, metav1.DeleteOptions{})
+	}
+	if err == nil || apierrors.IsNotFound(err) {
+		if _, errCreate := secrets.Create(ctx, secret, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(errCreate) {
+			err = errCreate
+		}
+	}
+	if err != nil {
+		s.T.Fatalf("write Secret %s: %v", name, err)
+	}
+}
+
+// CreateRole makes a ValkeyRole; it ends with the test.
+func (s *Site) CreateRole(name string, spec valkeyv1alpha1.ValkeyRoleSpec) {
+	s.T.Helper()
+	roles := s.Bed.Valkey.ValkeyV1alpha1().ValkeyRoles()
+	_, err := roles.Create(context.Background(), &valkeyv1alpha1.ValkeyRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		s.T.Fatalf("create ValkeyRole %s: %v", name, err)
+	}
+	s.T.Cleanup(func() { s.mayBeGone(roles.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+}
+
+// Copy is the operator's copy of the cluster's TLS material.
+func (c *Cluster) Copy() (*corev1.Secret, error) {
+	name := c.Name + valkeyv1alpha1.SuffixTLSSecret
+	if nodes, err := c.Nodes(); err == nil && len(nodes) > 0 {
+		name = nodes[0].Spec.TLSSecret
+	}
+	return c.Site.Bed.Kube.CoreV1().Secrets(c.Site.Name).Get(context.Background(), name, metav1.GetOptions{})
+}
+
+// tlsConfig verifies servers as the operator does, for the name of the Service; nil for a cluster without TLS.
+func (c *Cluster) tlsConfig() (*tls.Config, error) {
+	got, err := c.get()
+	if err != nil || got.Spec.TLS == nil {
+		return nil, err
+	}
+	secret, err := c.Copy()
+	if err != nil {
+		return nil, err
+	}
+	bundle := slices.Concat(secret.Data[valkeyv1alpha1.SecretKeyTLSCA], []byte("\n"), secret.Data[valkeyv1alpha1.SecretKeyTLSPreviousCA])
+	return client.TLSConfig(bundle, c.Site.Hosts(c.Name)[0])
+}
+
+// Do sends one command to one server as a user, or as nobody, and gives the server's error, or why
+// there is no answer.
+func (c *Cluster) Do(addr string, as User, command ...string) error {
+	config, err := c.tlsConfig()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	dialer := radix.Dialer{AuthUser: as.Name, AuthPass: as.Password}
+	if config != nil {
+		dialer.NetDialer = &tls.Dialer{Config: config}
+	}
+	conn, err := dialer.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.Do(ctx, radix.Cmd(nil, command[0], command[1:]...))
+}
+
+// Refusal is the first word of a server's error: NOPERM, NOAUTH, WRONGPASS. It is empty for another
+// error or none; MOVED counts as none: the server was willing.
+func Refusal(err error) string {
+	var answer resp3.SimpleError
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	var word string
+	_, _ = fmt.Sscan(answer.S, &word)
+	if word == "MOVED" {
+		return ""
+	}
+	return word
+}
+
+// Shown is the certificate that a server shows, whoever signed it.
+func Shown(addr string) (tls.ConnectionState, error) {
+	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: 2 * time.Second}, Config: &tls.Config{InsecureSkipVerify: true}}).Dial("tcp", addr)
+	if err != nil {
+		return tls.ConnectionState{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.(*tls.Conn).ConnectionState(), nil
+}
+
+// Plain sends text over a connection without TLS and gives what comes back.
+func Plain(addr, text string) (string, error) {
+	conn, err := net.DialTimeout("tcp", addr, 2*time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte(text)); err != nil {
+		return "", err
+	}
+	reply := make([]byte, 256)
+	n, err := conn.Read(reply)
+	return string(reply[:n]), err
+}
