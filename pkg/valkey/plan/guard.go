@@ -122,7 +122,7 @@ func allowedRemoval(obs Observation, a RemoveNodes) error {
 		if owned := claimed(obs, n); !owned.Empty() {
 			return fmt.Errorf("remove %s: it owns slots %s", n.Name, owned)
 		}
-		if n.Pod.Gone() || n.ID() == "" {
+		if n.Pod.Gone() || n.ID() == "" || alone(n) {
 			continue
 		}
 		if jobsOf(obs, n.ID()) {
@@ -136,6 +136,11 @@ func allowedRemoval(obs Observation, a RemoveNodes) error {
 		}
 	}
 	return oneDisturbed(obs, a)
+}
+
+// alone says that a server knows nobody and has nothing: nobody can miss it.
+func alone(n *Node) bool {
+	return n.Server != nil && len(n.Server.View.Peers) == 1 && n.Server.View.Me().Role == topology.Primary && n.Server.Keys == 0
 }
 
 // leavesCopy refuses to remove a replica whose primary does not answer: it may be the last copy.

@@ -302,7 +302,7 @@ func (p *picture) unneeded(u *unit, before []*unit) bool {
 		}
 	}
 	for _, v := range before {
-		if !v.gone() {
+		if !v.gone() && !v.ending() {
 			indices[v.node.Shard] = true
 			if v.node.Shard == u.node.Shard {
 				mates++

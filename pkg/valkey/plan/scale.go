@@ -110,8 +110,10 @@ func (p *picture) rebalance() answer {
 	if len(ready) == 0 {
 		return waiting
 	}
-	if a := p.copyFunctions(ready); a.action != nil {
-		return a
+	for _, m := range ready {
+		if a := p.copyFunctions(p.byID[m.To]); a.action != nil {
+			return a
+		}
 	}
 	return do(MoveSlots{ready}, "%d slots are not where they belong", total(ready))
 }
@@ -171,12 +173,12 @@ func (p *picture) moves() []Move {
 }
 
 // copyFunctions brings function libraries to a new shard before its first slots: they do not
-// move with them.
-func (p *picture) copyFunctions(moves []Move) answer {
-	for _, m := range moves {
-		from, to := p.byID[m.From], p.byID[m.To]
-		if to.slots.Empty() && to.server.Libraries < from.server.Libraries {
-			return do(CopyFunctions{From: m.From, To: m.To}, "%s lacks function libraries", to.name())
+// move with them, and a shard that took the place of a lost one has none either.
+func (p *picture) copyFunctions(to *unit) answer {
+	for _, s := range p.shards {
+		from := s.primary
+		if to.slots.Empty() && from.core && !from.slots.Empty() && to.server.Libraries < from.server.Libraries {
+			return do(CopyFunctions{From: from.id, To: to.id}, "%s lacks function libraries", to.name())
 		}
 	}
 	return answer{}

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan/plantest"
 )
@@ -13,6 +12,7 @@ var (
 	oneSeed   = flag.Uint64("seed", 0, "simulate this seed only and print all that happens")
 	seedCount = flag.Int("seeds", 200, "how many seeds to simulate")
 	firstSeed = flag.Uint64("first", 1, "the first of them")
+	until     = flag.Duration("until", 0, "with -seed: stop there and print the world")
 	soak      = flag.Duration("soak", 0, "simulate seeds for so long instead")
 )
 
@@ -29,11 +29,11 @@ func TestSimulation(t *testing.T) {
 			simulate(t, *firstSeed+i, 60)
 		})
 	}
-	_ = time.Now
 }
 
 func simulate(t *testing.T, seed uint64, lines int) {
 	s := plantest.NewSimulation(plantest.RandomScenario(seed), plantest.Real)
+	s.Until = *until
 	if err := s.Run(); err != nil {
 		t.Errorf("%v\n%s\n%s\nreplay: go test ./pkg/valkey/plan/... -run TestSimulation -seed=%d",
 			err, s.Scenario, s.Model.Transcript(lines), seed)

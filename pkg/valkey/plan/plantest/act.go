@@ -57,12 +57,18 @@ func (o *Operator) parts(a plan.Action) []part {
 	case plan.Meet:
 		return o.meet(a)
 	case plan.Assign:
-		return []part{o.command(a.Primary, func(s *server) error { return s.addSlots(a.Slots) })}
+		return append([]part{o.command(a.Primary, func(s *server) error { return s.addSlots(a.Slots) })},
+			o.introduce(a.Primary, a.Tell)...)
 	case plan.Attach:
 		return []part{o.command(a.Replica, func(s *server) error { return s.replicateFrom(a.Primary) })}
 	case plan.Forget:
 		return each(a.On, func(on topology.NodeID) error {
-			return o.command(on, func(s *server) error { return s.forget(a.ID) })()
+			return o.command(on, func(s *server) error {
+				if n, _ := s.lookup(a.ID); n == nobody {
+					return nil // done already
+				}
+				return s.forget(a.ID)
+			})()
 		})
 	case plan.Failover:
 		return []part{o.command(a.Replica, func(s *server) error { return s.failover(string(a.Mode)) })}
@@ -130,13 +136,18 @@ func (o *Operator) meet(a plan.Meet) []part {
 	if a.Epoch > 0 {
 		out = append(out, o.command(a.ID, func(s *server) error { return s.setConfigEpoch(a.Epoch) }))
 	}
-	return append(out, each(a.With, func(id topology.NodeID) error {
-		with, err := o.dial(id)
+	return append(out, o.introduce(a.ID, a.With)...)
+}
+
+// introduce has a server shake hands with others.
+func (o *Operator) introduce(id topology.NodeID, to []topology.NodeID) []part {
+	return each(to, func(other topology.NodeID) error {
+		with, err := o.dial(other)
 		if err != nil {
 			return err
 		}
-		return o.command(a.ID, func(s *server) error { s.meet(with.ip); return nil })()
-	})...)
+		return o.command(id, func(s *server) error { s.meet(with.ip); return nil })()
+	})
 }
 
 // remove deletes a node and its pod; the pod's UID is a precondition.

@@ -102,6 +102,7 @@ func (s *Simulation) fire(e Event) {
 	}
 	op.calm, op.disturbed = false, true
 	until := m.now + e.For
+	op.disturbedUntil = max(op.disturbedUntil, until)
 	switch e.Kind {
 	case NoRoom:
 		m.noRoomUntil = until

@@ -189,7 +189,7 @@ func (s *Simulation) judgeCreate(target plan.Target, a plan.CreateNodes) {
 	for index, n := range want {
 		owners, rolling := map[int]bool{}, 0
 		for _, o := range m.objects {
-			if o.shard != index || o.deleting || o.lifecycle == plan.Leaving || o.pod != nil && o.gone(m.now) {
+			if o.shard != index || o.deleting || o.lifecycle == plan.Leaving || o.pod != nil && (o.pod.deleting || o.gone(m.now)) {
 				continue
 			}
 			n++

@@ -36,6 +36,8 @@ type Operator struct {
 	// generation counts the rolls that were asked for, disturbed says that a fault came since.
 	generation int
 	disturbed  bool
+	// disturbedUntil is when the last fault ends.
+	disturbedUntil time.Duration
 	failovers  map[int]int // per scheduling index, in this generation
 	check      func(plan.Observation, plan.Target, plan.Decision)
 }
@@ -91,7 +93,7 @@ func (o *Operator) Tick() bool {
 		o.next = m.now + max(a.Again, Beat)
 		return true
 	case plan.Hold, plan.Done:
-		o.calm = o.calm || d.Rule == plan.InShape
+		o.calm = o.calm || d.Rule == plan.InShape && !m.unsettled() && m.now >= o.disturbedUntil
 		return true
 	}
 	o.next = m.now + Beat
