@@ -125,10 +125,10 @@ start_control_plane() {
   shift 4
   start_etcd "$2" "$3"
   start_apiserver "$1" "$2" "$bind" "$advertise" "$reconciler"
-  until_ready "API server" 60 kube-apiserver api_answers "$url"
+  until_ready "API server" 180 kube-apiserver api_answers "$url"
   start_controllers "$4" "$5"
 }
 
 wait_default_account() {
-  until_ready "default ServiceAccount" 60 kube-controller-manager admin_kubectl -n default get serviceaccount default
+  until_ready "default ServiceAccount" 120 kube-controller-manager admin_kubectl -n default get serviceaccount default
 }

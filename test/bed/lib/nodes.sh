@@ -94,7 +94,7 @@ make_node() {
       unshare --net --mount --cgroup --uts --ipc --pid --fork --kill-child --propagation private --mount-proc \
       bash "$BED_DIR/lib/holder.sh"
   )
-  until_ready "node $node" 20 "$node" test -f "$dir/ready"
+  until_ready "node $node" 60 "$node" test -f "$dir/ready"
   holder=$(cat "$RUN/pids/$node")
   tr -d ' ' <"/proc/$holder/task/$holder/children" >"$dir/init"
   hub ip link add "v$node" type veth peer name eth0 netns "$(cat "$dir/init")"
@@ -172,7 +172,7 @@ start_node() {
   write_containerd_config "$1"
   write_kubelet_config "$1"
   node_daemon "$node" containerd "$(command -v containerd)" -c "$dir/containerd.toml"
-  until_ready "containerd of $node" 60 "$node.containerd" in_node "$node" ctr version
+  until_ready "containerd of $node" 120 "$node.containerd" in_node "$node" ctr version
   load_images "$node" || exit 1
   node_daemon "$node" kubelet "$KUBE_BIN/kubelet" --config="$dir/kubelet.yaml" --kubeconfig="$RUN/pki/$node.kubeconfig" \
     --root-dir="$dir/data/kubelet" --cert-dir="$dir/data/pki" --hostname-override="$node" --node-ip="$(node_ip "$1")" \

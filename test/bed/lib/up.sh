@@ -76,7 +76,7 @@ up_nodes() {
   for pid in "${pids[@]}"; do wait "$pid" || die "a node did not start: see above"; done
   phase "images loaded, kubelets started"
   start_dns
-  until_ready "$nodes nodes Ready" 120 kube-controller-manager nodes_ready "$nodes"
+  until_ready "$nodes nodes Ready" 240 kube-controller-manager nodes_ready "$nodes"
   phase "nodes Ready"
   wait_default_account
   phase "default ServiceAccount, cluster DNS"
