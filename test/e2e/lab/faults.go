@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -125,4 +126,23 @@ func (c *Cluster) WaitPodsGone(within time.Duration, pods ...*corev1.Pod) {
 		}
 		return nil
 	})
+}
+
+// Stall stops a node's process with SIGSTOP for a while.
+func (c *Cluster) Stall(n *Node, d time.Duration) {
+	c.T.Helper()
+	c.Signal(syscall.SIGSTOP, n.Pod)
+	time.Sleep(d)
+	c.Signal(syscall.SIGCONT, n.Pod)
+}
+
+// NextPodIP makes an address the next that a Kubernetes node gives to a pod, by what its CNI plugin remembers.
+func (s *Site) NextPodIP(node, address string) {
+	s.T.Helper()
+	ip := net.ParseIP(address).To4()
+	if ip == nil {
+		s.T.Fatalf("%q is no IPv4 address", address)
+	}
+	ip[3]--
+	s.Bed.InNode(s.T, node, "sh", "-c", `for f in /var/lib/cni/networks/*/last_reserved_ip.0; do printf %s "$0" >"$f"; done`, ip.String())
 }
