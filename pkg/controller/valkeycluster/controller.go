@@ -109,7 +109,7 @@ func New(o Options) (*Controller, error) {
 		herald: herald{o.Events},
 	}
 	nodes := o.Informers.ValkeyNodes().Lister()
-	c.observer = observer{kube: o.Kube, nodes: nodes, pods: o.Pods.Lister()}
+	c.observer = observer{kube: o.Kube, valkey: o.Valkey, nodes: nodes, pods: o.Pods.Lister()}
 	c.keeper = keeper{kube: o.Kube, services: o.Services.Lister(), configMaps: o.ConfigMaps.Lister(), menu: c.menu, writes: c.writes,
 		memory: &credentials.Memory{}, copier: tls.Copier{Kube: o.Kube, Domain: o.Config.ClusterDomain, Now: o.Now}}
 	c.scribe = scribe{kube: o.Kube, valkey: o.Valkey, writes: c.writes}

@@ -1,9 +1,11 @@
 package valkeycluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -33,7 +35,8 @@ type scribe struct {
 func (k scribe) record(ctx context.Context, cluster *v1alpha1.ValkeyCluster, s scene) (deferred, err error) {
 	failed := make([]error, len(s.nodes))
 	err = eachOf(len(s.nodes), func(i int) error {
-		n, facts := s.nodes[i], s.obs.Nodes[i]
+		n := s.nodes[i]
+		facts := s.facts(n.Name)
 		next := k.nodeStatus(ctx, n, facts, s.pods[n.Name])
 		if next == nil {
 			return nil
@@ -61,6 +64,14 @@ func (k scribe) record(ctx context.Context, cluster *v1alpha1.ValkeyCluster, s s
 		}
 	}
 	return deferred, err
+}
+
+// facts are what is known of one of the cluster's ValkeyNodes.
+func (s scene) facts(name string) plan.Node {
+	i, _ := slices.BinarySearchFunc(s.obs.Nodes, name, func(n plan.Node, name string) int {
+		return cmp.Compare(string(n.Name), name)
+	})
+	return s.obs.Nodes[i]
 }
 
 // nodeStatus is the status to write for a node, or nil where nothing that counts has changed.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/controller/valkeynode"
+	"github.com/momentohq/valkey-operator/pkg/generated/clientset/versioned"
 	listers "github.com/momentohq/valkey-operator/pkg/generated/listers/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
 	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
@@ -32,9 +33,10 @@ const lookTimeout = 3 * time.Second
 
 // observer gathers what a pass needs to know. It writes nothing.
 type observer struct {
-	kube  kubernetes.Interface
-	nodes listers.ValkeyNodeLister
-	pods  corelisters.PodLister
+	kube   kubernetes.Interface
+	valkey versioned.Interface
+	nodes  listers.ValkeyNodeLister
+	pods   corelisters.PodLister
 }
 
 // scene is one look at a cluster. Its objects are borrowed from caches: read-only.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
 )
 
 // Rules of the controller itself: what stops a pass before it gets to the planner, and after.
@@ -64,10 +65,12 @@ func deriveStatus(old v1alpha1.ValkeyClusterStatus, s seen) v1alpha1.ValkeyClust
 		owners := servings(s.obs)
 		out.Nodes = nodeSummaries(s.obs)
 		out.Shards = shardStatuses(owners)
-		out.SlotsAssigned = 0
+		// During a failover two servers may claim the same slots for a moment.
+		var assigned slot.Set
 		for _, o := range owners {
-			out.SlotsAssigned += int32(o.slots.Len())
+			assigned = assigned.Union(o.slots)
 		}
+		out.SlotsAssigned = int32(assigned.Len())
 	}
 	out.Conditions = conditions(old.Conditions, s, *out.LastAction)
 	return out

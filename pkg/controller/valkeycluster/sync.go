@@ -136,6 +136,9 @@ func (c *Controller) prepare(ctx context.Context, cluster *v1alpha1.ValkeyCluste
 	start := time.Now()
 	hear(ctx, on.servers, on.scene.obs.Nodes)
 	c.metrics.Looked(time.Since(start))
+	if err := c.observer.addDeparted(ctx, cluster, &on.scene); err != nil {
+		return on, nil, err
+	}
 	shown, err := c.scribe.record(ctx, cluster, on.scene)
 	if err == nil && !isPaused(cluster) {
 		shown = errors.Join(shown, c.scribe.dress(ctx, cluster, on.scene))
