@@ -144,5 +144,11 @@ func (s *Site) NextPodIP(node, address string) {
 		s.T.Fatalf("%q is no IPv4 address", address)
 	}
 	ip[3]--
-	s.Bed.InNode(s.T, node, "sh", "-c", `for f in /var/lib/cni/networks/*/last_reserved_ip.0; do printf %s "$0" >"$f"; done`, ip.String())
+	files, err := filepath.Glob(filepath.Join(s.Bed.Run, node, "data/cni/*/last_reserved_ip.0"))
+	if err != nil || len(files) != 1 {
+		s.T.Fatalf("the memory of the CNI plugin of %s: %v (%v)", node, files, err)
+	}
+	if err := os.WriteFile(files[0], []byte(ip.String()), 0o644); err != nil {
+		s.T.Fatal(err)
+	}
 }

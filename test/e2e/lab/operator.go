@@ -34,7 +34,7 @@ type Operator struct {
 	bed       *Bed
 	uid       int
 	namespace string
-	args      []string
+	args, env []string
 	logPath   string
 	cut       [][]string // ip rules to delete
 
@@ -129,7 +129,7 @@ func (o *Operator) spawn() (*exec.Cmd, error) {
 	defer func() { _ = log.Close() }() // the process has its own copy
 	cmd := exec.Command(o.bed.Images.Program, o.args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, o.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.uid)},
 		Pdeathsig:  syscall.SIGKILL, // no operator outlives a test process that was killed

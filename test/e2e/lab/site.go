@@ -26,6 +26,8 @@ type Options struct {
 	Deployed bool
 	// OperatorArgs are further arguments of Site.Operator.
 	OperatorArgs []string
+	// OperatorEnv is added to the environment of Site.Operator, as NAME=value.
+	OperatorEnv []string
 	// NoMenu leaves out the ValkeyImage and the ValkeyConfig.
 	NoMenu bool
 	// Settings are directives of the ValkeyConfig.
@@ -61,6 +63,7 @@ func NewSite(t testing.TB, options Options) *Site {
 		t.Fatalf("create the namespace: %v", err)
 	}
 	s.Operator = b.newOperator(t, s.Name, options.OperatorArgs...)
+	s.Operator.env = options.OperatorEnv
 	t.Cleanup(s.end)
 	if !options.NoMenu {
 		s.CreateImage(s.Name, b.Images.Tag, b.Images.Version)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -78,17 +79,46 @@ func (c *Cluster) Client() valkey.Client {
 	if err != nil {
 		c.T.Fatalf("connect a cluster client to %s: %v", c.Name, err)
 	}
-	client, err := valkey.NewClient(valkey.ClientOption{
-		TLSConfig: config, Username: c.User.Name, Password: c.User.Password,
-		InitAddress: c.Addresses(), DisableCache: true, ForceSingleClient: false, ConnWriteTimeout: time.Second,
-		Dialer: netDialer, ShuffleInit: true,
-		ClusterOption: valkey.ClusterOption{ShardsRefreshInterval: time.Second},
+	return connect(c.T, valkey.ClientOption{
+		TLSConfig: config, Username: c.User.Name, Password: c.User.Password, InitAddress: c.Addresses(),
 	})
+}
+
+// ClientOf is a cluster client of servers without users and TLS.
+func ClientOf(t testing.TB, addresses []string) valkey.Client {
+	t.Helper()
+	return connect(t, valkey.ClientOption{InitAddress: addresses})
+}
+
+func connect(t testing.TB, option valkey.ClientOption) valkey.Client {
+	t.Helper()
+	option.DisableCache, option.ShuffleInit = true, true
+	option.ConnWriteTimeout, option.Dialer = 5*time.Second, netDialer
+	option.ClusterOption = valkey.ClusterOption{ShardsRefreshInterval: time.Second}
+	client, err := valkey.NewClient(option)
 	if err != nil {
-		c.T.Fatalf("connect a cluster client to %s: %v", c.Name, err)
+		t.Fatalf("connect a cluster client to %v: %v", option.InitAddress, err)
 	}
-	c.T.Cleanup(client.Close)
+	t.Cleanup(client.Close)
 	return client
+}
+
+// Fill writes megabytes of data, spread over all slots, in values of 8 KiB.
+func Fill(t testing.TB, client valkey.Client, megabytes int) {
+	t.Helper()
+	value := strings.Repeat("0123456789abcdef", 512)
+	const batch = 128 // one mebibyte
+	for m := range megabytes {
+		commands := make(valkey.Commands, 0, batch)
+		for i := range batch {
+			commands = append(commands, client.B().Set().Key(fmt.Sprintf("fill:%d:%d", m, i)).Value(value).Build())
+		}
+		for _, result := range client.DoMulti(context.Background(), commands...) {
+			if err := result.Error(); err != nil {
+				t.Fatalf("fill: %v", err)
+			}
+		}
+	}
 }
 
 // Write starts a Writer: in each of 32 parts of the slots a write every pause, of size bytes.
