@@ -128,7 +128,7 @@ image_valkey8() {
   image_of_valkey valkey8 8 "" "${version%.*}" "$version"
 }
 
-# The client has a shell for the curious and, once there is one, the Go test client.
+# The client has a shell for the curious, and the Go test client as /usr/bin/client.
 image_client() {
   local root dir applet
   dir=$(valkey_dir 9) || return 1
@@ -140,9 +140,7 @@ image_client() {
     [ -e "$root/usr/bin/$applet" ] || ln -s busybox "$root/usr/bin/$applet"
   done
   ln -s usr/bin "$root/bin"
-  if [ -d "$REPO_DIR/test/client" ]; then
-    go_static "$root/usr/bin/client" ./test/client || { rm -rf "$root"; return 1; }
-  fi
+  go_static "$root/usr/bin/client" ./test/client || { rm -rf "$root"; return 1; }
   image_archive client "$root" '"Env":["PATH=/usr/bin"],"Cmd":["sleep","1000000"],"User":"65532:65532","WorkingDir":"/tmp"' $CLIENT_IMAGE
   rm -rf "$root"
 }
