@@ -81,19 +81,20 @@ func (c *Cluster) Client() valkey.Client {
 	}
 	return connect(c.T, valkey.ClientOption{
 		TLSConfig: config, Username: c.User.Name, Password: c.User.Password, InitAddress: c.Addresses(),
+		ConnWriteTimeout: time.Second, // also how soon a dead connection is noticed
 	})
 }
 
 // ClientOf is a cluster client of servers without users and TLS.
 func ClientOf(t testing.TB, addresses []string) valkey.Client {
 	t.Helper()
-	return connect(t, valkey.ClientOption{InitAddress: addresses})
+	return connect(t, valkey.ClientOption{InitAddress: addresses, ConnWriteTimeout: 10 * time.Second})
 }
 
 func connect(t testing.TB, option valkey.ClientOption) valkey.Client {
 	t.Helper()
 	option.DisableCache, option.ShuffleInit = true, true
-	option.ConnWriteTimeout, option.Dialer = 5*time.Second, netDialer
+	option.Dialer = netDialer
 	option.ClusterOption = valkey.ClusterOption{ShardsRefreshInterval: time.Second}
 	client, err := valkey.NewClient(option)
 	if err != nil {

@@ -1,0 +1,171 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+	"github.com/momentohq/valkey-operator/test/e2e/lab"
+)
+
+// data is how many megabytes a cluster with data holds.
+const data = 500
+
+// roomy are nodes that can hold the data of any shape measured here.
+var roomy = lab.Options{CPU: "10m", Memory: "768Mi"}
+
+func TestScaling(t *testing.T) {
+	for _, megabytes := range []int{0, data} {
+		t.Run(fmt.Sprintf("%dMB", megabytes), func(t *testing.T) {
+			out, in, moving := scaleOurs(t, megabytes)
+			bare := bareMove(t, megabytes)
+			key := rebalance(t, megabytes)
+			atomic := rebalance(t, megabytes, "--cluster-use-atomic-slot-migration")
+			heading(fmt.Sprintf("3->4->3 shards x 2 nodes, %d MB", megabytes))
+			limit := time.Duration(1.2*float64(bare)) + 500*time.Millisecond
+			add("3->4, spec to even and in sync", seconds(out), "", "")
+			add("  of it slots moving", seconds(moving), seconds(bare)+" *", "<= "+seconds(limit))
+			add("  rebalance, key by key", "", seconds(key), "beaten")
+			add("  rebalance, atomic", "", seconds(atomic), "beaten")
+			add("4->3, spec to pods gone", seconds(in), "", "")
+			add("* bare MIGRATESLOTS, 3 sources", "", "", "")
+		})
+	}
+}
+
+// scaleOurs measures 3→4 and 4→3, and of the former the time from the first slot that moved to the last.
+func scaleOurs(t *testing.T, megabytes int) (out, in, moving time.Duration) {
+	s := lab.NewSite(t, roomy)
+	c := s.Create("bench", 3, 1)
+	c.Settle(120*time.Second, 3, 1)
+	lab.Fill(t, c.Client(), megabytes)
+	start := time.Now()
+	var first, even time.Time
+	c.Scale(4, 1)
+	lab.Eventually(t, 180*time.Second, "slots to be even", func() error {
+		sample, err := c.Look()
+		if err != nil {
+			return err
+		}
+		if first.IsZero() && migrating(sample) {
+			first = time.Now()
+		}
+		if most := largest(sample); most > slot.Count/4 {
+			return fmt.Errorf("a shard owns %d slots", most)
+		}
+		even = time.Now()
+		return nil
+	})
+	c.AwaitShape(60*time.Second, 4, 1)
+	out = time.Since(start)
+	if first.IsZero() { // between two looks
+		first = even.Add(-100 * time.Millisecond)
+	}
+	c.Watch().Settled()
+	start = time.Now()
+	c.Scale(3, 1)
+	c.AwaitShape(180*time.Second, 3, 1)
+	in = time.Since(start)
+	c.Watch().Settled()
+	return out, in, even.Sub(first)
+}
+
+// largest is the most slots that one node owns.
+func largest(s lab.Sample) int {
+	most := 0
+	for _, p := range s.Primaries() {
+		slots := p.Slots()
+		most = max(most, slots.Len())
+	}
+	return most
+}
+
+// migrating says that some primary has begun to give slots to a fourth.
+func migrating(s lab.Sample) bool {
+	for _, n := range s.Nodes {
+		if n.Err == nil && len(n.Server.Migrations) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// four is a bare cluster of 3 × 1 with data, to which a fourth shard has been added that owns nothing yet.
+func four(t *testing.T, megabytes int) (*lab.Bare, *lab.Node) {
+	options := roomy
+	options.NoOperator = true
+	s := lab.NewSite(t, options)
+	b := s.NewBare("bare", 6)
+	create(t, b, 3, 1)
+	lab.Fill(t, lab.ClientOf(t, b.Addresses()), megabytes)
+	b.Add(2)
+	addrs := b.Addresses()
+	for _, addr := range addrs[6:] {
+		if _, err := b.CLI("--cluster", "add-node", addr, addrs[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sample := b.Look()
+	target, replica := sample.Nodes[6], sample.Nodes[7]
+	lab.Eventually(t, 30*time.Second, "the new replica to know its primary", func() error {
+		return b.Dialer().Node(addrs[7], replica.ID()).Replicate(context.Background(), target.ID())
+	})
+	lab.Eventually(t, 60*time.Second, "every node to know the new shard in sync", func() error {
+		now := b.Look()
+		for _, n := range now.Nodes {
+			if n.Err != nil || len(n.Server.View.Peers) != 8 || n.Server.SlotsOK != slot.Count {
+				return fmt.Errorf("%s does not", n.Name())
+			}
+		}
+		if len(now.InSync(now.Nodes[6])) != 1 {
+			return fmt.Errorf("the new replica is not in sync")
+		}
+		return nil
+	})
+	return b, target
+}
+
+// rebalance measures valkey-cli --cluster rebalance from 3 to 4 shards.
+func rebalance(t *testing.T, megabytes int, args ...string) time.Duration {
+	b, _ := four(t, megabytes)
+	defer b.Delete()
+	start := time.Now()
+	out, err := b.CLI(append([]string{"--cluster", "rebalance", b.Addresses()[0], "--cluster-use-empty-masters"}, args...)...)
+	if err != nil {
+		t.Fatalf("valkey-cli --cluster rebalance: %v", err)
+	}
+	if !strings.Contains(out, "Moving") && !strings.Contains(out, "Migrat") {
+		t.Logf("valkey-cli said %.500s", out)
+	}
+	b.AwaitShape(60*time.Second, 4, 1)
+	return time.Since(start)
+}
+
+// bareMove measures one MIGRATESLOTS of each of the three sources, side by side: the floor.
+func bareMove(t *testing.T, megabytes int) time.Duration {
+	b, target := four(t, megabytes)
+	defer b.Delete()
+	sample := b.Look()
+	start := time.Now()
+	errs := make(chan error)
+	sources := sample.Primaries()
+	for _, p := range sources {
+		addr := p.Pod.Status.PodIP + ":6379"
+		// 16384/4 is 4096: of 5461 or 5462 slots that much stays.
+		slots := p.Slots()
+		given := slots.First(slots.Len() - slot.Count/4)
+		go func() {
+			errs <- b.Dialer().Node(addr, p.ID()).MigrateSlots(context.Background(), given, target.ID())
+		}()
+	}
+	for range sources {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.AwaitShape(60*time.Second, 4, 1)
+	return time.Since(start)
+}
