@@ -127,8 +127,13 @@ func (o *Operator) spawn() (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }() // the process has its own copy
+	errs, err := os.OpenFile(o.logPath+".stderr", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = errs.Close() }()
 	cmd := exec.Command(o.bed.Images.Program, o.args...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = log, errs
 	cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, o.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.uid)},
@@ -253,6 +258,19 @@ type Line struct {
 
 // Message is the line's message.
 func (l Line) Message() string { m, _ := l.Fields["message"].(string); return m }
+
+// checkOutput fails the test if the log has another form than the contract's, or if the operator crashed.
+func (o *Operator) checkOutput() {
+	o.t.Helper()
+	o.Log()
+	errs, err := os.ReadFile(o.logPath + ".stderr")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		o.t.Error(err)
+	}
+	if strings.Contains(string(errs), "goroutine ") {
+		o.t.Errorf("the operator crashed:\n%.4000s", errs)
+	}
+}
 
 // Log gives all lines so far. Lines that are not JSON fail the test: the log's form is a contract.
 func (o *Operator) Log() []Line {
