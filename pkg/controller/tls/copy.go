@@ -91,8 +91,8 @@ func (c Copier) judge(ctx context.Context, cluster *v1alpha1.ValkeyCluster) (Kep
 		return Kept{}, nil, nil
 	}
 	kept, err := c.find(ctx, cluster)
-	if err != nil {
-		return Kept{}, nil, err
+	if err != nil || kept.Invalid != "" {
+		return kept, nil, err
 	}
 	given, err := c.get(ctx, cluster, cluster.Spec.TLS.SecretRef)
 	if err != nil {
