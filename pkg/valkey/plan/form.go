@@ -35,6 +35,9 @@ func (p *picture) repairStrength() answer {
 	if p.obs.Creating {
 		return p.createMissing()
 	}
+	if !p.contested.Empty() {
+		return answer{} // a primary that was failed over and does not know yet has no shard to fill
+	}
 	missing := p.missing(JoinPrimary)
 	if p.unassigned.Empty() {
 		missing = slices.DeleteFunc(missing, func(n NewNode) bool { return p.shardAt(n.Shard) == nil })
