@@ -55,7 +55,7 @@ func created(s *lab.Site, mark int64) int {
 
 func TestTheOperatorKilledAtEveryStepOfBootstrapMakesTheSameCluster(t *testing.T) {
 	t.Parallel()
-	s := lab.NewSite(t, lab.Options{OperatorArgs: lab.QuickLease})
+	s := lab.NewSite(t, lab.Options{OperatorArgs: lab.NoLease})
 	mark := s.Mark()
 	c := s.Create("cache", 3, 1)
 	kills := 0
@@ -97,7 +97,7 @@ func TestTwoOperatorsAtOnceMakeTheSameCluster(t *testing.T) {
 // Without election both act on everything, all the time: the worst case of a lease that changed hands late.
 func TestTwoOperatorsThatBothActMakeNoNodeTwice(t *testing.T) {
 	t.Parallel()
-	s := lab.NewSite(t, lab.Options{OperatorArgs: []string{"--leader-elect=false"}})
+	s := lab.NewSite(t, lab.Options{OperatorArgs: lab.NoLease})
 	s.Second().Start()
 	mark := s.Mark()
 	c := s.Create("cache", 3, 1)

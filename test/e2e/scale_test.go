@@ -101,7 +101,7 @@ func TestAScaleInRevertedInTheMiddleEndsEven(t *testing.T) {
 // The operator is killed every two seconds while it scales out and in: it always finds the way on.
 func TestAnOperatorKilledEveryTwoSecondsStillScales(t *testing.T) {
 	t.Parallel()
-	s, c, w := ready(t, 3, 1, lab.Options{OperatorArgs: lab.QuickLease})
+	s, c, w := ready(t, 3, 1, lab.Options{OperatorArgs: lab.NoLease})
 	for _, shards := range []int{4, 3} {
 		c.Scale(shards, 1)
 		for range 8 {

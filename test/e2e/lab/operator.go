@@ -50,8 +50,13 @@ type running struct {
 	done  chan struct{} // closed when the last process of this life is gone
 }
 
-// QuickLease are arguments of operators that are killed often: a new one may act a second after the old one died.
-var QuickLease = []string{"--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1200ms", "--leader-elect-retry-period=200ms"}
+// Arguments of operators that are killed.
+var (
+	// QuickLease lets another operator act four seconds after one died. Less makes leaders on a busy machine lose their lease.
+	QuickLease = []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=300ms"}
+	// NoLease lets an operator act as soon as it runs: for those that are killed often, and are the only one.
+	NoLease = []string{"--leader-elect=false"}
+)
 
 // newOperator prepares an operator for a namespace; Start starts it.
 func (b *Bed) newOperator(t testing.TB, namespace string, args ...string) *Operator {
