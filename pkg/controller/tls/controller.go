@@ -142,8 +142,8 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if err != nil {
 		return loop.Result{}, err
 	}
-	kept, err := c.copier.Keep(ctx, cluster, len(members) > 0)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	kept, err := c.copier.Renew(ctx, cluster, len(members) > 0)
+	if apierrors.IsConflict(err) {
 		return loop.Result{RequeueAfter: time.Second}, nil // the other controller was faster
 	}
 	if err != nil {

@@ -57,6 +57,11 @@ func (c Copier) Keep(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRun
 	if err != nil || material == nil {
 		return kept, err
 	}
+	return c.take(ctx, cluster, kept, material, isRunning)
+}
+
+// take takes material over, unless the nodes that run would not trust it.
+func (c Copier) take(ctx context.Context, cluster *v1alpha1.ValkeyCluster, kept Kept, material *tlscheck.Material, isRunning bool) (Kept, error) {
 	names := c.names(cluster)
 	if kept.copy != nil && isSame(kept.copy, material) {
 		return kept, nil
@@ -66,6 +71,7 @@ func (c Copier) Keep(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRun
 		return kept, nil
 	}
 	next := c.next(cluster, kept, material)
+	var err error
 	secrets := c.Kube.CoreV1().Secrets(cluster.Namespace)
 	if kept.copy == nil {
 		next, err = secrets.Create(ctx, next, metav1.CreateOptions{FieldManager: fieldManager})
@@ -77,6 +83,16 @@ func (c Copier) Keep(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRun
 	}
 	kept.copy, kept.Trust = next, trust(next)
 	return kept, nil
+}
+
+// Renew is Keep where there is a copy already. The first one is made by who makes the nodes: two
+// who do it at once are in each other's way.
+func (c Copier) Renew(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRunning bool) (Kept, error) {
+	kept, material, err := c.judge(ctx, cluster)
+	if err != nil || material == nil || kept.copy == nil {
+		return kept, err
+	}
+	return c.take(ctx, cluster, kept, material, isRunning)
 }
 
 // Peek is Keep without writing: for a cluster that is paused.
