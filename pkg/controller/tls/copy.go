@@ -18,9 +18,9 @@ import (
 	"github.com/momentohq/valkey-operator/pkg/controller/tlscheck"
 )
 
-// suffixOtherCopy ends the copy's name where the user's own Secret has the name that the contract
+// SuffixOtherCopy ends the copy's name where the user's own Secret has the name that the contract
 // gives to the copy.
-const suffixOtherCopy = v1alpha1.SuffixTLSSecret + "-operator"
+const SuffixOtherCopy = v1alpha1.SuffixTLSSecret + "-operator"
 
 // annotationTaken on the copy is when its present material was taken over, RFC 3339.
 const annotationTaken = v1alpha1.ReservedAnnotationPrefix + "taken-at"
@@ -126,7 +126,7 @@ func (c Copier) judge(ctx context.Context, cluster *v1alpha1.ValkeyCluster) (Kep
 // find looks for the copy by its owner. Its name is settled when it is first made: pods have it in
 // them for ever.
 func (c Copier) find(ctx context.Context, cluster *v1alpha1.ValkeyCluster) (Kept, error) {
-	usual, other := cluster.Name+v1alpha1.SuffixTLSSecret, cluster.Name+suffixOtherCopy
+	usual, other := cluster.Name+v1alpha1.SuffixTLSSecret, cluster.Name+SuffixOtherCopy
 	have, err := c.get(ctx, cluster, usual)
 	if err != nil {
 		return Kept{}, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/controller/loop"
+	"github.com/momentohq/valkey-operator/pkg/controller/tls"
 	"github.com/momentohq/valkey-operator/pkg/generated/clientset/versioned"
 	listers "github.com/momentohq/valkey-operator/pkg/generated/listers/valkey/v1alpha1"
 )
@@ -160,6 +161,7 @@ func (r remover) removeRest(ctx context.Context, cluster *v1alpha1.ValkeyCluster
 			func(o metav1.DeleteOptions) error { return core.ConfigMaps(ns).Delete(ctx, file, o) }},
 		secret(name + v1alpha1.SuffixAuthSecret),
 		secret(name + v1alpha1.SuffixTLSSecret),
+		secret(name + tls.SuffixOtherCopy),
 	} {
 		have, err := k.get()
 		if apierrors.IsNotFound(err) {
