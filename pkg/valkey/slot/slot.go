@@ -54,8 +54,12 @@ func All() Set { return Of(Range{0, Count - 1}) }
 func Of(ranges ...Range) Set {
 	var s Set
 	for _, r := range ranges {
-		for n := max(r.First, 0); n <= min(r.Last, Count-1); n++ {
-			s.words[n/64] |= 1 << (n % 64)
+		// A word at a time: a look at a large cluster makes thousands of sets.
+		first, last := max(r.First, 0), min(r.Last, Count-1)
+		for first <= last {
+			end := min(first|63, last)
+			s.words[first/64] |= ^uint64(0) >> (63 - (end - first)) << (first % 64)
+			first = end + 1
 		}
 	}
 	return s

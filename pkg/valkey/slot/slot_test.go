@@ -86,3 +86,14 @@ func TestSharesAreEvenAndCoverAllSlots(t *testing.T) {
 		}
 	}
 }
+
+func TestASetOfARangeHasItsSlotsAndNoOthers(t *testing.T) {
+	for _, r := range []Range{{0, 0}, {0, 63}, {0, 64}, {1, 62}, {63, 64}, {64, 127}, {70, 300}, {16383, 16383}, {16320, 16383}, {-5, 3}, {16380, 20000}, {9, 8}} {
+		s := Of(r)
+		for n := range Count {
+			if want := n >= r.First && n <= r.Last; s.Has(n) != want {
+				t.Fatalf("slot %d in the set of %v: %t", n, r, s.Has(n))
+			}
+		}
+	}
+}
