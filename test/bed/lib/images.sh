@@ -20,7 +20,7 @@ image_archive() {
   out=$CACHE/images/$name-$key.tar
   if [ ! -f "$out" ]; then
     write_oci_layout "$work" "$config" "$@" || return 1
-    tar -C "$work" -cf "$out.new" oci-layout index.json blobs && mv "$out.new" "$out" || return 1
+    tar -C "$work" -cf "$work/archive" oci-layout index.json blobs && mv "$work/archive" "$out" || return 1
     forget_old_archives "$name"
   fi
   rm -rf "$work"
@@ -158,6 +158,8 @@ build_image() {
   local start
   start=$(now_ms)
   RUN_IMAGES=$RUN/images
+  # What a killed build left behind; no build takes an hour.
+  find "$CACHE" -maxdepth 1 -type d \( -name 'root.*' -o -name 'image.*' \) -mmin +60 -exec rm -rf {} +
   "image_$1" || return 1
   say "image $1: $(seconds_since "$start"), $(du -h "$(cat "$RUN/images/$1")" | cut -f1)"
 }
