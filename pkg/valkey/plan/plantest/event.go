@@ -97,6 +97,10 @@ func (s *Simulation) fire(e Event) {
 	m, op := s.Model, s.Operator
 	m.note("! %s", e)
 	if e.Kind == Edit {
+		if e.Edit.Revision != "" || e.Edit.Restart != "" { // a new roll begins
+			clear(s.failovers)
+			op.disturbed = m.now < op.disturbedUntil || !op.calm
+		}
 		op.apply(e.Edit)
 		return
 	}
@@ -142,10 +146,6 @@ func (o *Operator) apply(c Change) {
 	}
 	if c.Restart != "" {
 		o.Spec.Restart = c.Restart
-	}
-	if c.Revision != "" || c.Restart != "" {
-		o.generation++
-		o.failovers, o.disturbed = map[int]int{}, false
 	}
 	if c.Failover != "" {
 		o.Spec.Failover = c.Failover

@@ -66,12 +66,7 @@ func (m *Model) gossip() {
 		if !a.running() {
 			continue
 		}
-		known := 0
-		for _, p := range a.view {
-			if p != nil {
-				known++
-			}
-		}
+		known := a.known()
 		for n, p := range a.view {
 			if p == nil || n == a.n {
 				continue

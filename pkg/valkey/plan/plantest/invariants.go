@@ -2,7 +2,6 @@ package plantest
 
 import (
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
-	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
 )
 
 // The invariants by name. Each is checked against what is true in the model, not against what
@@ -20,9 +19,13 @@ const (
 	TakeoverOnly   = "takeover only without a quorum"
 	NoForce        = "no forced failover while the primary serves"
 	BestReplica    = "the replica with the most data is promoted"
+	OneCommand     = "one failover command, then its outcome is awaited"
 	NoMoveFailover = "no failover while slots move"
 	OneJobAPair    = "one migration job for a source and target"
 	FewMoves       = "no slot moves that need not"
+	BacksOff       = "a failed migration is not retried at once"
+	JoinsAbove     = "a newcomer joins above every config epoch"
+	FormedWhole    = "a cluster is whole when it is called formed"
 	Covered        = "the operator never reduces slot coverage"
 	NothingLost    = "no acknowledged write is lost"
 	Converges      = "converges within the bound"
@@ -49,6 +52,10 @@ func (s *Simulation) beforeDeed(obs plan.Observation, target plan.Target, d plan
 		s.judgeCreate(target, a)
 	case plan.MoveSlots:
 		s.judgeMoves(target, a)
+	case plan.Meet:
+		s.judgeMeet(a)
+	case plan.Complete:
+		s.judgeComplete(target)
 	}
 }
 
@@ -105,61 +112,6 @@ func (s *Simulation) judgeOthers(touched *server) {
 	}
 }
 
-func (s *Simulation) judgeFailover(a plan.Failover) {
-	m := s.Model
-	r, p := m.byID(string(a.Replica)), m.byID(string(a.Primary))
-	if r == nil || p == nil || r.following != p.n {
-		return
-	}
-	if p.alive && p.moving() {
-		m.violate(NoMoveFailover, "%s takes part in a running migration", p.id)
-	}
-	lost := p.object == nil || p.object.removed || p.object.pod == nil || p.object.gone(m.now)
-	serves := p.primary() && !lost && m.connected(r, p)
-	switch a.Mode {
-	case plan.Coordinated:
-		s.judgeOthers(p)
-		if p.object != nil {
-			s.judgeSecond(p.object.shard)
-		}
-		return
-	case plan.Force:
-		if serves {
-			m.violate(NoForce, "%s is alive and %s is linked to it", p.id, r.id)
-		}
-	case plan.Takeover:
-		owners, out := 0, 0
-		for n, q := range r.view {
-			if q == nil || q.slots.n == 0 {
-				continue
-			}
-			owners++
-			if !m.connected(r, m.servers[n]) || !m.servers[n].primary() {
-				out++
-			}
-		}
-		if serves || 2*out < owners {
-			m.violate(TakeoverOnly, "%s of %d owners are out of reach of %s", itoa(out), owners, r.id)
-		}
-	}
-	for _, f := range m.servers {
-		if f != r && f.following == p.n && m.reaches(f) && m.now >= m.operatorCutFrom[f.host] && m.now >= f.answersAt && f.offset > r.offset &&
-			f.object != nil && !f.object.pod.deleting && f.peer(p.n) != nil {
-			m.violate(BestReplica, "%s is told to promote itself, %s has more", r.id, f.id)
-		}
-	}
-}
-
-func (s *Simulation) judgeSecond(index int) {
-	op := s.Operator
-	if op.failovers == nil {
-		op.failovers = map[int]int{}
-	}
-	if op.failovers[index] > 0 && !op.disturbed {
-		s.Model.violate(OneFailover, "shard %d is failed over again", index)
-	}
-}
-
 func (s *Simulation) judgeForget(a plan.Forget) {
 	m := s.Model
 	v := m.byID(string(a.ID))
@@ -204,45 +156,4 @@ func (s *Simulation) judgeCreate(target plan.Target, a plan.CreateNodes) {
 			m.violate(OneNodeASeat, "%d nodes for the %d seats of shard %d", n, seats, index)
 		}
 	}
-}
-
-func (s *Simulation) judgeMoves(target plan.Target, a plan.MoveSlots) {
-	m := s.Model
-	pairs := map[string]bool{}
-	total := 0
-	for _, v := range a.Moves {
-		key := string(v.From) + ">" + string(v.To)
-		if pairs[key] {
-			m.violate(OneJobAPair, "%s has two jobs", key)
-		}
-		pairs[key] = true
-		total += v.Slots.Len()
-	}
-	if most := s.surplus(target); total > most {
-		m.violate(FewMoves, "%d slots move where %d would do", total, most)
-	}
-}
-
-// surplus is how many slots must move: all of leaving shards, and what is above the even share.
-func (s *Simulation) surplus(target plan.Target) int {
-	m := s.Model
-	leaving, over, shards := 0, 0, 0
-	for _, v := range m.servers {
-		if !v.alive || v.object == nil || v.object.removed || !v.primary() {
-			continue
-		}
-		n := v.me().slots.n
-		if v.object.lifecycle == plan.Leaving {
-			leaving += n
-			continue
-		}
-		if n > 0 {
-			shards++
-		}
-		over += max(n-slot.Count/max(target.Shards, 1), 0)
-	}
-	if leaving > 0 {
-		return leaving + over
-	}
-	return over
 }

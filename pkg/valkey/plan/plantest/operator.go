@@ -33,13 +33,11 @@ type Operator struct {
 	crash     crash // how it will die in its next deed
 	last      plan.Decision
 	calm      bool // no fault since everything was as wanted
-	// generation counts the rolls that were asked for, disturbed says that a fault came since.
-	generation int
-	disturbed  bool
+	// disturbed says that a fault came since a roll was asked for last.
+	disturbed bool
 	// disturbedUntil is when the last fault ends.
 	disturbedUntil time.Duration
-	failovers  map[int]int // per scheduling index, in this generation
-	check      func(plan.Observation, plan.Target, plan.Decision)
+	check          func(plan.Observation, plan.Target, plan.Decision)
 }
 
 // crash is where in its next deed an operator dies.

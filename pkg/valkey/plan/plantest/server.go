@@ -135,6 +135,17 @@ func (s *server) learn(n int, ip string) {
 
 func (s *server) primary() bool { return s.following == nobody }
 
+// known counts the servers in its view, itself included.
+func (s *server) known() int {
+	n := 0
+	for _, p := range s.view {
+		if p != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // voter says whether it has a say in elections.
 func (s *server) voter() bool { return s.primary() && s.me().slots.n > 0 }
 

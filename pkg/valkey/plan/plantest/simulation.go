@@ -2,14 +2,11 @@ package plantest
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
 	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // Scenario is a world with all that will happen to it.
 type Scenario struct {
@@ -35,6 +32,10 @@ type Simulation struct {
 	// Deeds counts what the operator did; a hook may look at each before it is done.
 	Deeds  int
 	OnDeed func(d plan.Decision)
+	// told is when a failover of a primary was asked for last; failovers counts those that came
+	// about in this roll, by scheduling index.
+	told      map[int]time.Duration
+	failovers map[int]int
 	// Until ends the run early where it is not 0.
 	Until time.Duration
 }
@@ -42,7 +43,10 @@ type Simulation struct {
 // NewSimulation makes a run that has not begun.
 func NewSimulation(sc Scenario, planner Planner) *Simulation {
 	m := NewModel(sc.Seed, sc.Traits)
-	s := &Simulation{Scenario: sc, Model: m, Operator: &Operator{m: m, planner: planner, Spec: sc.Start}}
+	s := &Simulation{
+		Scenario: sc, Model: m, Operator: &Operator{m: m, planner: planner, Spec: sc.Start},
+		told: map[int]time.Duration{}, failovers: map[int]int{},
+	}
 	s.Operator.check = func(obs plan.Observation, target plan.Target, d plan.Decision) {
 		s.Deeds++
 		s.beforeDeed(obs, target, d)
@@ -51,10 +55,7 @@ func NewSimulation(sc Scenario, planner Planner) *Simulation {
 		}
 	}
 	m.onFailover = func(index int) {
-		if s.Operator.failovers == nil {
-			s.Operator.failovers = map[int]int{}
-		}
-		s.Operator.failovers[index]++
+		s.failovers[index]++
 	}
 	return s
 }
