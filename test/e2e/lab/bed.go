@@ -173,8 +173,10 @@ func (b *Bed) install() error {
 	if _, err := b.kubectl(bytes.NewReader([]byte(leases)), "apply", "-f", "-"); err != nil {
 		return err
 	}
-	_, err = b.Kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-	return err
+	if _, err = b.Kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"); err != nil {
+		return err
+	}
+	return b.removeLeftovers()
 }
 
 // Kubectl runs kubectl as the cluster's admin and gives what it printed.

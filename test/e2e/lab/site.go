@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +47,7 @@ type Site struct {
 	Operator *Operator
 	options  Options
 	clusters []*Cluster
+	after    []func() error // what goes after the clusters: the menu
 }
 
 var unnamable = regexp.MustCompile(`[^a-z0-9]+`)
@@ -57,7 +60,7 @@ func NewSite(t testing.TB, options Options) *Site {
 	name := unnamable.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
 	s := &Site{T: t, Bed: b, options: options, Name: fmt.Sprintf("%s-%04x", strings.Trim(name[:min(len(name), 40)], "-"), rand.IntN(1<<16))}
 	_, err := b.Kube.CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: s.Name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "valkey-e2e": "yes"},
+		Name: s.Name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted", ownerLabel: strconv.Itoa(os.Getpid())},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create the namespace: %v", err)
@@ -73,6 +76,10 @@ func NewSite(t testing.TB, options Options) *Site {
 		s.Operator.Start()
 	}
 	return s
+}
+
+func (s *Site) menuMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{ownerLabel: strconv.Itoa(os.Getpid())}}
 }
 
 // Second is another operator for the same namespace.
@@ -102,24 +109,24 @@ func (s *Site) CreateImage(name, tag, version string) {
 	s.T.Helper()
 	images := s.Bed.Valkey.ValkeyV1alpha1().ValkeyImages()
 	_, err := images.Create(context.Background(), &valkeyv1alpha1.ValkeyImage{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: s.menuMeta(name),
 		Spec:       valkeyv1alpha1.ValkeyImageSpec{Repository: s.Bed.Images.Repository, Tag: tag, Version: version},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		s.T.Fatalf("create ValkeyImage %s: %v", name, err)
 	}
-	s.T.Cleanup(func() { s.mayBeGone(images.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+	s.after = append(s.after, func() error { return images.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 }
 
 // CreateConfig makes a ValkeyConfig; it ends with the test.
 func (s *Site) CreateConfig(name string, spec valkeyv1alpha1.ValkeyConfigSpec) {
 	s.T.Helper()
 	configs := s.Bed.Valkey.ValkeyV1alpha1().ValkeyConfigs()
-	_, err := configs.Create(context.Background(), &valkeyv1alpha1.ValkeyConfig{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	_, err := configs.Create(context.Background(), &valkeyv1alpha1.ValkeyConfig{ObjectMeta: s.menuMeta(name), Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
 		s.T.Fatalf("create ValkeyConfig %s: %v", name, err)
 	}
-	s.T.Cleanup(func() { s.mayBeGone(configs.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+	s.after = append(s.after, func() error { return configs.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 }
 
 // PatchImage and PatchConfig change menu objects by a JSON merge patch.
@@ -159,7 +166,10 @@ func (s *Site) end() {
 	}
 	if err := Await(45*time.Second, s.Empty); err != nil {
 		s.T.Errorf("45 s after the clusters were deleted: %v\n%s", err, s.Operator.tail(20))
-		s.dropFinalizers()
+		s.Bed.dropFinalizers(s.Name)
+	}
+	for _, f := range s.after {
+		s.mayBeGone(f())
 	}
 	s.Operator.Stop()
 	s.Operator.checkOutput()
@@ -226,21 +236,4 @@ func (s *Site) Owned() []string {
 		}
 	}
 	return out
-}
-
-// dropFinalizers lets the namespace of a failed test go.
-func (s *Site) dropFinalizers() {
-	ctx, none := context.Background(), []byte(`{"metadata":{"finalizers":null}}`)
-	if clusters, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).List(ctx, metav1.ListOptions{}); err == nil {
-		for _, o := range clusters.Items {
-			_, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).Patch(ctx, o.Name, types.MergePatchType, none, metav1.PatchOptions{})
-			s.mayBeGone(err)
-		}
-	}
-	if nodes, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyNodes(s.Name).List(ctx, metav1.ListOptions{}); err == nil {
-		for _, o := range nodes.Items {
-			_, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyNodes(s.Name).Patch(ctx, o.Name, types.MergePatchType, none, metav1.PatchOptions{})
-			s.mayBeGone(err)
-		}
-	}
 }
