@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the style that a machine can check: gofmt, go vet, staticcheck, and the bans of docs/conventions.md.
+# Checks the style that a machine can check: gofmt, go vet, staticcheck, shellcheck, and the bans of docs/conventions.md.
 # Prints every finding, then fails if there was one.
 set -euo pipefail
 
@@ -48,8 +48,17 @@ ban "the planner has no clock: time is in the observation" '\btime\.(Now|Since|U
 ban "the planner is pure: no randomness, context, log, file or network" \
   '^\s*(import )?([a-z0-9A-Z_.]+ )?"(math/rand|math/rand/v2|crypto/rand|context|log|log/slog|os|net|io/ioutil)"' "${pure[@]}"
 ban "no test is skipped" '\b[tb]\.(Skip|Skipf|SkipNow)\(|\btesting\.Short\(' "${tests[@]}"
-ban "a TODO names its issue" '\b(TODO|FIXME)\b([^(]|\([^#]|$)' "${all[@]}"
+ban "a TODO names its issue, as TODO(#7)" '\b(TODO|FIXME)\b([^(]|\([^#]|$)' "${all[@]}"
 report "longer than 400 lines a file or 60 a function" "$(go run ./hack/sizes "${all[@]}")"
+
+mapfile -t scripts < <(git ls-files -co --exclude-standard | while read -r f; do
+  [[ -f $f ]] && head -c 64 "$f" | head -1 | grep -qaE '^#!.*\b(ba)?sh\b' && echo "$f"
+done || true)
+if command -v shellcheck >/dev/null; then
+  report "shellcheck" "$(shellcheck -x "${scripts[@]}" 2>&1 || true)"
+else
+  report "shellcheck is missing" "install it: apt-get install shellcheck"
+fi
 
 vet=$(go vet ./... 2>&1) || report "go vet" "$vet"
 go -C hack/tools build -o "$bin/" honnef.co/go/tools/cmd/staticcheck
