@@ -196,20 +196,17 @@ func (p *picture) meetMissing() answer {
 }
 
 func (p *picture) meetGaps() answer {
-	knows := make(map[*unit]map[*unit]bool, len(p.core))
-	for _, u := range p.core {
-		knows[u] = make(map[*unit]bool, len(u.told))
-		for _, t := range u.told {
-			knows[u][t.by] = true // u is known by t.by
-		}
-	}
 	for _, u := range p.core {
 		if len(u.told) == len(p.core)-1 {
 			continue
 		}
+		knownBy := make(map[*unit]bool, len(u.told))
+		for _, t := range u.told {
+			knownBy[t.by] = true
+		}
 		m := Meet{Node: u.node.Name, ID: u.id}
 		for _, v := range p.core {
-			if v == u || knows[u][v] {
+			if v == u || knownBy[v] {
 				continue
 			}
 			if u.greeting[v.node.Pod.IP] || v.greeting[u.node.Pod.IP] {

@@ -15,6 +15,7 @@ type unit struct {
 	node   *Node            // nil: no ValkeyNode of ours stands behind this ID
 	server *topology.Server // nil: it did not answer
 	core   bool
+	group  *unit // towards the one that stands for all that know each other: see root
 	role   topology.Role
 	// following is the ID that it replicates.
 	following topology.NodeID
@@ -31,6 +32,14 @@ type unit struct {
 type told struct {
 	by   *unit
 	peer *topology.Peer
+}
+
+// root stands for the group of answering servers that the unit belongs to.
+func (u *unit) root() *unit {
+	for u.group != u.group.group {
+		u.group = u.group.group // shorter for the next one
+	}
+	return u.group
 }
 
 func (u *unit) answering() bool { return u.server != nil }
@@ -156,6 +165,9 @@ func look(obs Observation, target Target) *picture {
 		n := &obs.Nodes[i]
 		u := &unit{id: n.ID(), node: n, server: n.Server, role: topology.Primary}
 		p.units = append(p.units, u)
+	}
+	slices.SortStableFunc(p.units, func(a, b *unit) int { return cmp.Compare(a.node.Name, b.node.Name) })
+	for _, u := range p.units {
 		// An answering server outranks a record: a recorded ID may be stale.
 		if u.id != "" && (p.byID[u.id] == nil || u.server != nil) {
 			p.byID[u.id] = u
@@ -192,18 +204,10 @@ func (p *picture) ownWords() {
 // findCore groups the answering servers by who lists whom (one side is enough) and takes
 // the group that owns most slots, then the largest, then the one that comes first by name.
 func (p *picture) findCore() {
-	group := map[*unit]*unit{}
-	var root func(u *unit) *unit
-	root = func(u *unit) *unit {
-		if group[u] != u {
-			group[u] = root(group[u])
-		}
-		return group[u]
-	}
 	var answering []*unit
 	for _, u := range p.units {
 		if u.answering() {
-			group[u] = u
+			u.group = u
 			answering = append(answering, u)
 		}
 	}
@@ -211,7 +215,7 @@ func (p *picture) findCore() {
 		for i := range u.server.View.Peers {
 			peer := &u.server.View.Peers[i]
 			if v := p.byID[peer.ID]; v != nil && v != u && v.answering() && !peer.Handshake {
-				group[root(v)] = root(u)
+				v.root().group = u.root()
 			}
 		}
 	}
@@ -219,16 +223,16 @@ func (p *picture) findCore() {
 	weights := map[*unit]weight{}
 	var best *unit
 	for _, u := range answering {
-		w := weights[root(u)]
+		w := weights[u.root()]
 		w.slots += u.slots.Len()
 		w.size++
 		if u.role == topology.Replica {
 			w.data++
 		}
-		weights[root(u)] = w
+		weights[u.root()] = w
 	}
 	for _, u := range answering {
-		r := root(u)
+		r := u.root()
 		if best == nil || cmp.Or(
 			cmp.Compare(weights[r].slots, weights[best].slots),
 			cmp.Compare(weights[r].data, weights[best].data),
@@ -238,11 +242,11 @@ func (p *picture) findCore() {
 	}
 	for _, u := range answering {
 		switch {
-		case root(u) == best:
+		case u.root() == best:
 			u.core = true
 			p.core = append(p.core, u)
 		default:
-			if weights[root(u)].slots > 0 {
+			if weights[u.root()].slots > 0 {
 				p.rivals = append(p.rivals, u)
 			}
 			p.strangers = append(p.strangers, u)
@@ -264,6 +268,9 @@ func (p *picture) hearsay() {
 				u = &unit{id: peer.ID, role: topology.Primary}
 				p.byID[peer.ID] = u
 				unknown = append(unknown, u)
+			}
+			if u.told == nil {
+				u.told = make([]told, 0, len(p.core))
 			}
 			u.told = append(u.told, told{by, peer})
 		}
@@ -294,14 +301,13 @@ func (p *picture) claims() {
 		u.slots = u.slots.Minus(own)
 		claimed = claimed.Union(u.slots)
 	}
-	listed := claimed
+	var all []slot.Range
 	for _, by := range p.core {
-		for _, peer := range by.server.View.Peers {
-			if len(peer.Slots) > 0 {
-				listed = listed.Union(slot.Of(peer.Slots...))
-			}
+		for i := range by.server.View.Peers {
+			all = append(all, by.server.View.Peers[i].Slots...)
 		}
 	}
+	listed := claimed.Union(slot.Of(all...))
 	p.unassigned = slot.All().Minus(listed)
 	p.adrift = listed.Minus(claimed)
 }
