@@ -91,7 +91,7 @@ func parseTarget(w *words) (Target, error) {
 func (p *parser) node(w *words) error {
 	n := Node{Name: NodeName(w.take()), Shard: w.number("shard", 0), Revision: w.text("rev"),
 		Lifecycle: Lifecycle(w.or("life", string(Active))), Join: JoinType(w.text("join")),
-		Restart: w.text("restart"), Deleting: w.flag("removing"), KnownID: topology.NodeID(w.text("id")),
+		Restart: w.text("restart"), Deleting: w.flag("removing"), KnownID: w.id("id"),
 		Silence: w.text("silence"),
 		Pod: Pod{Phase: Phase(w.or("pod", string(PodRunning))), Ready: w.flag("ready"),
 			Deleting: w.flag("terminating"), Overdue: w.duration("overdue", 0), Crashed: w.flag("crashed"),
@@ -103,9 +103,18 @@ func (p *parser) node(w *words) error {
 	}
 	if !w.flag("silent") && n.KnownID != "" {
 		n.Server = &topology.Server{View: topology.View{Self: n.KnownID}}
-		n.KnownID = topology.NodeID(w.or("recorded", string(n.KnownID)))
-		if n.KnownID == "-" {
+		switch recorded := w.or("recorded", string(n.KnownID)); {
+		case recorded == "-":
 			n.KnownID = ""
+		case !isID(recorded):
+			return fmt.Errorf("recorded=%s is no ID", recorded)
+		default:
+			n.KnownID = topology.NodeID(recorded)
+		}
+	}
+	for _, other := range p.world.Observation.Nodes {
+		if other.Name == n.Name {
+			return fmt.Errorf("node %s is there already", n.Name)
 		}
 	}
 	p.world.Observation.Nodes = append(p.world.Observation.Nodes, n)
@@ -114,14 +123,18 @@ func (p *parser) node(w *words) error {
 
 func parsePeer(w *words) (topology.Peer, error) {
 	peer := topology.Peer{ID: topology.NodeID(w.take()), IP: w.text("ip"), Port: w.number("port", usualPort),
-		Hostname: w.text("hostname"), PrimaryID: topology.NodeID(w.text("of")),
+		Hostname: w.text("hostname"), PrimaryID: w.id("of"),
 		Failing: w.flag("fail?"), Failed: w.flag("fail"), Handshake: w.flag("handshake"),
-		NoAddr: w.flag("noaddr"), Linked: !w.flag("unlinked"), Epoch: uint64(w.number("epoch", 0)), Role: topology.Primary}
+		NoAddr: w.flag("noaddr"), Linked: !w.flag("unlinked"), Epoch: uint64(w.number("epoch", 0))}
 	peer.BusPort = w.number("bus", peer.Port+busOffset)
-	if w.flag("replica") {
+	switch { // a handshake has no role yet
+	case w.flag("replica"):
 		peer.Role = topology.Replica
-	} else {
-		w.flag("primary")
+	case w.flag("primary"):
+		peer.Role = topology.Primary
+	}
+	if !isID(string(peer.ID)) {
+		return peer, fmt.Errorf("%q is no ID", peer.ID)
 	}
 	set, err := slot.Parse(w.text("slots"))
 	peer.Slots = set.Ranges()
@@ -204,7 +217,7 @@ func about(s *topology.Server, w words) error {
 			return err
 		}
 		s.Migrations = append(s.Migrations, topology.Migration{Name: name, Export: w.flag("export"),
-			Source: topology.NodeID(w.text("source")), Target: topology.NodeID(w.text("target")), Slots: set.Ranges(),
+			Source: w.id("source"), Target: w.id("target"), Slots: set.Ranges(),
 			State: topology.MigrationState(w.text("state")), Created: int64(w.number("created", 0)),
 			Updated: int64(w.number("updated", 0)), Message: w.text("message")})
 	}
@@ -227,6 +240,9 @@ func split(line string) (words, error) {
 		if end < 0 || rest[end] != '=' {
 			if end < 0 {
 				end = len(rest)
+			}
+			if !isWord(rest[:end]) {
+				return w, fmt.Errorf("%q is no word", rest[:end])
 			}
 			w.bare = append(w.bare, rest[:end])
 			rest = strings.TrimSpace(rest[end:])
@@ -272,6 +288,18 @@ func (w *words) flag(name string) bool {
 }
 
 func (w *words) text(key string) string { return w.or(key, "") }
+
+// id is the name of a server; empty if the line has none.
+func (w *words) id(key string) topology.NodeID {
+	text := w.text(key)
+	if text != "" && !isID(text) {
+		w.err = cmp.Or(w.err, fmt.Errorf("%s=%s is no ID", key, text))
+	}
+	return topology.NodeID(text)
+}
+
+// isID says whether a text can name a server; `-` before one means that it is not known.
+func isID(text string) bool { return isWord(text) && text[0] != '-' }
 
 func (w *words) or(key, usual string) string {
 	if v, ok := w.pairs[key]; ok {

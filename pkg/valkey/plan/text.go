@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
 	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
@@ -68,7 +70,7 @@ func (w World) String() string {
 }
 
 func writeTarget(b *strings.Builder, t Target) {
-	fmt.Fprintf(b, "target shards=%d replicas=%d revision=%s", t.Shards, t.Replicas, strings.Join(t.Revisions, ","))
+	fmt.Fprintf(b, "target shards=%d replicas=%d revision=%s", t.Shards, t.Replicas, plain(strings.Join(t.Revisions, ",")))
 	if t.Restart != "" {
 		fmt.Fprintf(b, " restart=%q", t.Restart)
 	}
@@ -95,8 +97,23 @@ const (
 // field writes ` key=value` where the value is not the usual one.
 func field[T comparable](b *strings.Builder, key string, value, usual T) {
 	if value != usual {
-		fmt.Fprintf(b, " %s=%v", key, value)
+		fmt.Fprintf(b, " %s=%s", key, plain(fmt.Sprint(value)))
 	}
+}
+
+// plain is a value as it is where the parser reads it as one word, else in quotes.
+func plain(value string) string {
+	if isWord(value) {
+		return value
+	}
+	return strconv.Quote(value)
+}
+
+// isWord says whether a text is read back as one bare word, or as the value after `=`.
+func isWord(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r == '"' || r == '`' || r == '\'' || r == '=' || r == '#' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
 }
 
 func quoted(b *strings.Builder, key, value string) {
@@ -112,7 +129,7 @@ func flag(b *strings.Builder, name string, on bool) {
 }
 
 func writeNode(b *strings.Builder, n Node) {
-	fmt.Fprintf(b, "node %s shard=%d rev=%s", n.Name, n.Shard, cmp.Or(n.Revision, "-"))
+	fmt.Fprintf(b, "node %s shard=%d rev=%s", n.Name, n.Shard, plain(cmp.Or(n.Revision, "-")))
 	field(b, "life", n.Lifecycle, Active)
 	field(b, "join", n.Join, JoinNone)
 	quoted(b, "restart", n.Restart)
@@ -121,7 +138,7 @@ func writeNode(b *strings.Builder, n Node) {
 		field(b, "recorded", cmp.Or(n.KnownID, "-"), n.ID())
 	}
 	p := n.Pod
-	fmt.Fprintf(b, " pod=%s", p.Phase)
+	fmt.Fprintf(b, " pod=%s", plain(string(p.Phase)))
 	flag(b, "ready", p.Ready)
 	flag(b, "removing", n.Deleting)
 	flag(b, "terminating", p.Deleting)
@@ -240,7 +257,7 @@ func writeServer(out *strings.Builder, name NodeName, s *topology.Server, u topo
 		fmt.Fprintf(out, "server %s%s\n", name, b.String())
 	}
 	for _, f := range s.Followers {
-		fmt.Fprintf(out, "follower %s ip=%s", name, f.IP)
+		fmt.Fprintf(out, "follower %s ip=%s", name, plain(f.IP))
 		field(out, "port", f.Port, usualPort)
 		flag(out, "offline", !f.Online)
 		field(out, "offset", f.Offset, s.Offset)
@@ -248,7 +265,8 @@ func writeServer(out *strings.Builder, name NodeName, s *topology.Server, u topo
 		out.WriteByte('\n')
 	}
 	for _, m := range s.Migrations {
-		fmt.Fprintf(out, "job %s %s source=%s target=%s slots=%s state=%s", name, cmp.Or(m.Name, "-"), m.Source, m.Target, slot.Join(m.Slots, ","), m.State)
+		fmt.Fprintf(out, "job %s %s source=%s target=%s slots=%s state=%s", name, cmp.Or(m.Name, "-"),
+			plain(string(m.Source)), plain(string(m.Target)), slot.Join(m.Slots, ","), plain(string(m.State)))
 		flag(out, "export", m.Export)
 		field(out, "created", m.Created, 0)
 		field(out, "updated", m.Updated, 0)
