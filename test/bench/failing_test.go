@@ -21,7 +21,7 @@ func TestFailing(t *testing.T) {
 }
 
 func failing(t *testing.T, mode string) {
-	s := lab.NewSite(t, lab.Options{OperatorEnv: []string{"FAILOVER=" + mode}})
+	s := lab.NewSite(t, lab.Options{Plain: true, OperatorEnv: []string{"FAILOVER=" + mode}})
 	c := s.Create("bench", 3, 1)
 	c.Settle(120*time.Second, 3, 1)
 	heading("a primary of 3 x 2 fails, failover: " + mode)

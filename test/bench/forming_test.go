@@ -39,7 +39,7 @@ func TestForming(t *testing.T) {
 // formOurs measures from the creation of the ValkeyCluster to Active, which includes that all replicas are in sync. A view that is not
 // complete at that moment fails: then Active came too early, and the number means nothing.
 func formOurs(t *testing.T, shards, replicas int) formed {
-	s := lab.NewSite(t, lab.Options{})
+	s := lab.NewSite(t, lab.Options{Plain: true})
 	time.Sleep(3 * time.Second) // the operator waits for its lease and caches
 	mark := s.Mark()
 	start := time.Now()
@@ -80,7 +80,7 @@ func allRun(pods []corev1.Pod) bool {
 
 // formOther measures valkey-cli --cluster create on pods of the same image, settings and number.
 func formOther(t *testing.T, shards, replicas int) (pods, formation time.Duration) {
-	s := lab.NewSite(t, lab.Options{NoOperator: true})
+	s := lab.NewSite(t, lab.Options{NoOperator: true, Plain: true})
 	start := time.Now()
 	b := s.NewBare("bare", shards*(1+replicas))
 	running := time.Now()

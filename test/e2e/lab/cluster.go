@@ -41,12 +41,13 @@ func (s *Site) Create(name string, shards, replicas int32, change ...func(*valke
 	for _, f := range change {
 		f(&spec)
 	}
+	user := s.secure(name, &spec)
 	_, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(s.Name).Create(context.Background(),
 		&valkeyv1alpha1.ValkeyCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
 		s.T.Fatalf("create ValkeyCluster %s: %v", name, err)
 	}
-	c := &Cluster{T: s.T, Site: s, Name: name}
+	c := &Cluster{T: s.T, Site: s, Name: name, User: user}
 	s.clusters = append(s.clusters, c)
 	c.watcher = c.watch()
 	return c

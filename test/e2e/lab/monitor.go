@@ -17,23 +17,29 @@ type Monitor struct {
 	done  sync.WaitGroup
 }
 
-// Monitor starts MONITOR on every server; the cluster has no ACL bindings, so that the default user may.
+// Monitor starts MONITOR on every server, as the cluster's User.
 func (c *Cluster) Monitor() *Monitor {
 	c.T.Helper()
 	m := &Monitor{}
 	c.T.Cleanup(m.close)
 	for _, addr := range c.Addresses() {
-		conn, err := netDialer.Dial("tcp", addr)
+		conn, err := c.dial(addr)
 		if err != nil {
 			c.T.Fatalf("monitor %s: %v", addr, err)
 		}
 		m.conns = append(m.conns, conn)
-		if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
-			c.T.Fatalf("monitor %s: %v", addr, err)
-		}
 		lines := bufio.NewScanner(conn)
-		if !lines.Scan() || lines.Text() != "+OK" {
-			c.T.Fatalf("monitor %s: %q", addr, lines.Text())
+		commands := []string{"MONITOR"}
+		if c.User.Name != "" {
+			commands = []string{fmt.Sprintf("AUTH %q %q", c.User.Name, c.User.Password), "MONITOR"}
+		}
+		for _, command := range commands {
+			if _, err := fmt.Fprint(conn, command+"\r\n"); err != nil {
+				c.T.Fatalf("monitor %s: %v", addr, err)
+			}
+			if !lines.Scan() || lines.Text() != "+OK" {
+				c.T.Fatalf("monitor %s: %q", addr, lines.Text())
+			}
 		}
 		m.done.Go(func() {
 			for lines.Scan() {

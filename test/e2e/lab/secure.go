@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mediocregopher/radix/v4"
@@ -19,6 +21,7 @@ import (
 
 	valkeyv1alpha1 "github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/valkey/client"
+	"github.com/momentohq/valkey-operator/test/testca"
 )
 
 // User is a Valkey user of a test.
@@ -45,6 +48,36 @@ func WithTLS(secretRef string) func(*valkeyv1alpha1.ValkeyClusterSpec) {
 // WithACL is a change of the spec for Create.
 func WithACL(bindings ...valkeyv1alpha1.AclBinding) func(*valkeyv1alpha1.ValkeyClusterSpec) {
 	return func(spec *valkeyv1alpha1.ValkeyClusterSpec) { spec.Acl = bindings }
+}
+
+// tester is the user of clusters that are not Plain.
+var tester = User{Name: "tester", Password: "a password of the tests"}
+
+// secure gives a cluster that is about to be created TLS and a user, unless the site is Plain or
+// the test has said what it wants. It gives the user.
+func (s *Site) secure(name string, spec *valkeyv1alpha1.ValkeyClusterSpec) User {
+	s.T.Helper()
+	if s.options.Plain {
+		return User{}
+	}
+	if spec.TLS == nil {
+		if s.ca == nil {
+			s.ca = testca.New(s.Name)
+		}
+		material := name + "-material"
+		s.PutSecret(material, s.ca.Issue(testca.Leaf{Names: s.Hosts(name)}).Secret(s.ca))
+		spec.TLS = &valkeyv1alpha1.ValkeyTLS{SecretRef: material}
+	}
+	if spec.Acl != nil {
+		return User{}
+	}
+	role := s.Name + "-everything"
+	if _, err := s.Bed.Valkey.ValkeyV1alpha1().ValkeyRoles().Get(context.Background(), role, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		s.CreateRole(role, valkeyv1alpha1.ValkeyRoleSpec{Categories: []valkeyv1alpha1.RoleCategory{{Name: "all", Access: valkeyv1alpha1.RoleAccessAllow}}})
+	}
+	spec.Acl = []valkeyv1alpha1.AclBinding{tester.Bind(valkeyv1alpha1.AclPermission{
+		RoleRef: role, Keys: []valkeyv1alpha1.KeyPattern{{Pattern: "*"}}, Channels: []string{"*"}})}
+	return tester
 }
 
 // Hosts are the names that the certificate of a cluster of the site must have.
@@ -80,11 +113,11 @@ func (s *Site) PutSecret(name string, data map[string][]byte) {
 func (s *Site) CreateRole(name string, spec valkeyv1alpha1.ValkeyRoleSpec) {
 	s.T.Helper()
 	roles := s.Bed.Valkey.ValkeyV1alpha1().ValkeyRoles()
-	_, err := roles.Create(context.Background(), &valkeyv1alpha1.ValkeyRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	_, err := roles.Create(context.Background(), &valkeyv1alpha1.ValkeyRole{ObjectMeta: s.menuMeta(name), Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
 		s.T.Fatalf("create ValkeyRole %s: %v", name, err)
 	}
-	s.T.Cleanup(func() { s.mayBeGone(roles.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+	s.after = append(s.after, func() error { return roles.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 }
 
 // Copy is the operator's copy of the cluster's TLS material.
@@ -113,15 +146,15 @@ func (c *Cluster) tlsConfig() (*tls.Config, error) {
 // Do sends one command to one server as a user, or as nobody, and gives the server's error, or why
 // there is no answer.
 func (c *Cluster) Do(addr string, as User, command ...string) error {
-	config, err := c.tlsConfig()
+	operators, err := c.Dialer()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	dialer := radix.Dialer{AuthUser: as.Name, AuthPass: as.Password}
-	if config != nil {
-		dialer.NetDialer = &tls.Dialer{Config: config}
+	if operators.TLS != nil {
+		dialer.NetDialer = &tls.Dialer{Config: operators.TLS}
 	}
 	conn, err := dialer.Dial(ctx, "tcp", addr)
 	if err != nil {
@@ -129,6 +162,19 @@ func (c *Cluster) Do(addr string, as User, command ...string) error {
 	}
 	defer func() { _ = conn.Close() }()
 	return conn.Do(ctx, radix.Cmd(nil, command[0], command[1:]...))
+}
+
+// dial connects as clients do, with TLS if the cluster has it.
+func (c *Cluster) dial(addr string) (net.Conn, error) {
+	config, err := c.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := netDialer.Dial("tcp", addr)
+	if err != nil || config == nil {
+		return conn, err
+	}
+	return tls.Client(conn, config), nil
 }
 
 // Refusal is the first word of a server's error: NOPERM, NOAUTH, WRONGPASS. It is empty for another
@@ -172,4 +218,46 @@ func Plain(addr, text string) (string, error) {
 	reply := make([]byte, 256)
 	n, err := conn.Read(reply)
 	return string(reply[:n]), err
+}
+
+// PatchSpec changes the spec of the ValkeyCluster.
+func (c *Cluster) PatchSpec(change func(*valkeyv1alpha1.ValkeyClusterSpec)) {
+	c.T.Helper()
+	Eventually(c.T, 20*time.Second, "the spec to be written", func() error {
+		got, err := c.get()
+		if err != nil {
+			return err
+		}
+		change(&got.Spec)
+		_, err = c.Site.Bed.Valkey.ValkeyV1alpha1().ValkeyClusters(c.Site.Name).Update(context.Background(), got, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// AssertNoSecrets fails the test if one of the values is in a ConfigMap, an Event, a status, a pod or the
+// operator's log.
+func (s *Site) AssertNoSecrets(all ...map[string][]byte) {
+	s.T.Helper()
+	texts := map[string]string{}
+	for _, kind := range []string{"configmaps", "events", "pods", "services", "valkeyclusters", "valkeynodes"} {
+		out, err := s.Bed.Kubectl("-n", s.Name, "get", kind, "-o", "json")
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		texts[kind] = out
+	}
+	log, err := os.ReadFile(s.Operator.logPath)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	texts["the operator's log"] = string(log)
+	for _, values := range all {
+		for key, value := range values {
+			for where, text := range texts {
+				if strings.Contains(text, strings.TrimSpace(string(value))) {
+					s.T.Errorf("%s of a Secret is in %s", key, where)
+				}
+			}
+		}
+	}
 }

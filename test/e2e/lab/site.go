@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	valkeyv1alpha1 "github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/test/testca"
 )
 
 // Options say what a Site is made of; the zero value is right for most tests.
@@ -30,6 +31,9 @@ type Options struct {
 	OperatorArgs []string
 	// OperatorEnv is added to the environment of Site.Operator, as NAME=value.
 	OperatorEnv []string
+	// Plain leaves out TLS and users: without it every cluster has TLS, a user "tester" that may do
+	// everything, and no default user.
+	Plain bool
 	// NoMenu leaves out the ValkeyImage and the ValkeyConfig.
 	NoMenu bool
 	// Settings are directives of the ValkeyConfig.
@@ -48,6 +52,7 @@ type Site struct {
 	options  Options
 	clusters []*Cluster
 	after    []func() error // what goes after the clusters: the menu
+	ca       *testca.Pair   // of all clusters with TLS
 }
 
 var unnamable = regexp.MustCompile(`[^a-z0-9]+`)

@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	valkeyv1alpha1 "github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+	"github.com/momentohq/valkey-operator/test/e2e/lab"
+)
+
+const aMinuteAndABit = 90 * time.Second
+
+func keys(access valkeyv1alpha1.KeyAccess, patterns ...string) []valkeyv1alpha1.KeyPattern {
+	out := []valkeyv1alpha1.KeyPattern{}
+	for _, p := range patterns {
+		out = append(out, valkeyv1alpha1.KeyPattern{Pattern: p, Access: access})
+	}
+	return out
+}
+
+// try is one command of a user and whether it may.
+type try struct {
+	as      lab.User
+	command string
+	may     bool
+}
+
+// tryAll sends every command to every server.
+func tryAll(t *testing.T, c *lab.Cluster, all []try) {
+	t.Helper()
+	for _, addr := range c.Addresses() {
+		for _, one := range all {
+			err := c.Do(addr, one.as, strings.Fields(one.command)...)
+			refused := lab.Refusal(err)
+			if one.may && (refused == "NOPERM" || refused == "NOAUTH" || refused == "WRONGPASS") || !one.may && refused != "NOPERM" && refused != "NOAUTH" && refused != "WRONGPASS" {
+				t.Errorf("%s as %q at %s: %v; may it: %v", one.command, one.as.Name, addr, err, one.may)
+			}
+		}
+	}
+}
+
+// Each form of a binding, with what it must allow and what it must deny, on every node; the door that was
+// open without bindings is shut by the first one.
+func TestUsersMayDoWhatTheirRolesSayOnEveryNode(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, lab.Options{Plain: true})
+	allow, deny := valkeyv1alpha1.RoleAccessAllow, valkeyv1alpha1.RoleAccessDeny
+	role := func(name string) string { return s.Name + "-" + name }
+	s.CreateRole(role("reader"), valkeyv1alpha1.ValkeyRoleSpec{Categories: []valkeyv1alpha1.RoleCategory{{Name: "read", Access: allow}}})
+	s.CreateRole(role("writer"), valkeyv1alpha1.ValkeyRoleSpec{
+		Categories: []valkeyv1alpha1.RoleCategory{{Name: "write", Access: allow}, {Name: "pubsub", Access: allow}, {Name: "dangerous", Access: deny}},
+		Commands:   []valkeyv1alpha1.RoleCommand{{Name: "config", Subcommand: "get", Access: allow}, {Name: "incr", Access: deny}},
+	})
+	c := s.Create("cache", 2, 1)
+	c.Settle(aMinuteAndABit, 2, 1)
+	nobody := lab.User{}
+	tryAll(t, c, []try{{nobody, "CONFIG GET port", true}, {nobody, "SET k v", true}})
+
+	ann, bob := lab.User{Name: "ann", Password: "one"}, lab.User{Name: "bob-2_B", Password: "two"}
+	second := lab.User{Name: bob.Name, Password: "another"}
+	bind := bob.Bind(
+		valkeyv1alpha1.AclPermission{RoleRef: role("writer"), Keys: keys("", "app:*"), Channels: []string{"news:*"}},
+		valkeyv1alpha1.AclPermission{RoleRef: role("reader"), Keys: keys(valkeyv1alpha1.KeyAccessRead, "shared:(x)")},
+	)
+	bind.PasswordHashes = append(bind.PasswordHashes, second.Hash())
+	s.PatchConfig(s.Name, fmt.Sprintf(`{"spec":{"acl":[{"username":"ann","passwordHashes":[%q],"permissions":[{"roleRef":%q,"keys":[{"pattern":"*"}]}]}]}}`, ann.Hash(), role("reader")))
+	c.PatchSpec(func(spec *valkeyv1alpha1.ValkeyClusterSpec) { spec.Acl = []valkeyv1alpha1.AclBinding{bind} })
+	lab.Eventually(t, aMinuteAndABit, "the new users on every node", func() error {
+		for _, addr := range c.Addresses() {
+			for _, user := range []lab.User{ann, bob, second} {
+				if err := c.Do(addr, user, "GET", "app:1"); lab.Refusal(err) == "WRONGPASS" {
+					return fmt.Errorf("%s at %s: %w", user.Name, addr, err)
+				}
+			}
+		}
+		return nil
+	})
+	c.WaitCondition(aMinuteAndABit, valkeyv1alpha1.ConditionACLsInSync, metav1.ConditionTrue)
+	wrong := lab.User{Name: "ann", Password: "two"}
+	tryAll(t, c, []try{
+		{nobody, "PING", false}, {nobody, "GET k", false}, {nobody, "SET k v", false}, {wrong, "PING", false}, {lab.User{Name: "eve", Password: "one"}, "PING", false},
+		{ann, "GET k", true}, {ann, "MGET k", true}, {ann, "SET k v", false}, {ann, "CONFIG GET port", false}, {ann, "PUBLISH news:1 x", false}, {ann, "ACL LIST", false}, {ann, "FLUSHALL", false},
+		{bob, "SET app:1 v", true}, {second, "SET app:1 v", true}, {bob, "SET other v", false}, {bob, "INCR app:1", false}, {bob, "FLUSHALL", false},
+		{bob, "CONFIG GET port", true}, {bob, "CONFIG SET maxmemory 1gb", false}, {bob, "PUBLISH news:1 x", true}, {bob, "PUBLISH old:1 x", false},
+		{bob, "GET shared:(x)", true}, {bob, "SET shared:(x) v", false}, {bob, "GET shared:x", false},
+		{lab.User{Name: "_momento_operator", Password: "guess"}, "PING", false}, {lab.User{Name: "_momento_rev", Password: ""}, "PING", false},
+	})
+	c.AssertShape(2, 1)
+}
+
+// What is changed by hand is wiped; a role that is missing holds back the users and nothing else.
+func TestManualUsersAreWipedAndAMissingRoleHoldsBackUsersOnly(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, lab.Options{Plain: true})
+	c := s.Create("cache", 1, 1)
+	c.Settle(aMinuteAndABit, 1, 1)
+	for _, addr := range c.Addresses() {
+		if err := c.Do(addr, lab.User{}, "ACL", "SETUSER", "intruder", "on", "nopass", "+@all", "~*"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	intruder := lab.User{Name: "intruder", Password: "any"}
+	lab.Eventually(t, aMinuteAndABit, "the user made by hand to be gone", func() error {
+		for _, addr := range c.Addresses() {
+			if err := c.Do(addr, intruder, "PING"); lab.Refusal(err) != "WRONGPASS" {
+				return fmt.Errorf("at %s: %v", addr, err)
+			}
+		}
+		return nil
+	})
+	ghost := s.Name + "-ghost"
+	ann := lab.User{Name: "ann", Password: "one"}
+	c.PatchSpec(func(spec *valkeyv1alpha1.ValkeyClusterSpec) {
+		spec.Acl = []valkeyv1alpha1.AclBinding{ann.Bind(valkeyv1alpha1.AclPermission{RoleRef: ghost, Keys: keys("", "*")})}
+	})
+	message := fmt.Sprintf("ValkeyRole %q not found (referenced by user %q)", ghost, "ann")
+	c.WaitCondition(30*time.Second, valkeyv1alpha1.ConditionACLsInSync, metav1.ConditionFalse, message)
+	c.WaitEvent(10*time.Second, message)
+	tryAll(t, c, []try{{lab.User{}, "SET k v", true}, {ann, "PING", false}})
+	c.Scale(1, 0) // everything else goes on
+	c.AwaitShape(aMinuteAndABit, 1, 0)
+	s.CreateRole(ghost, valkeyv1alpha1.ValkeyRoleSpec{Categories: []valkeyv1alpha1.RoleCategory{{Name: "all", Access: valkeyv1alpha1.RoleAccessAllow}}})
+	c.WaitCondition(aMinuteAndABit, valkeyv1alpha1.ConditionACLsInSync, metav1.ConditionTrue)
+	tryAll(t, c, []try{{lab.User{}, "SET k v", false}, {ann, "SET k v", true}})
+}
+
+// 64 users with 16 permissions of 16 patterns are loaded; what would not fit into a ConfigMap is refused by
+// condition and the last good file stays.
+func TestAsManyUsersAsTheSchemaTakesAreLoaded(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, lab.Options{Plain: true})
+	role := s.Name + "-all"
+	s.CreateRole(role, valkeyv1alpha1.ValkeyRoleSpec{Categories: []valkeyv1alpha1.RoleCategory{{Name: "all", Access: valkeyv1alpha1.RoleAccessAllow}}})
+	bindings := func(width int) []valkeyv1alpha1.AclBinding {
+		var all []valkeyv1alpha1.AclBinding
+		for i := range 64 {
+			var permissions []valkeyv1alpha1.AclPermission
+			for j := range 16 {
+				p := valkeyv1alpha1.AclPermission{RoleRef: role}
+				for k := range 16 {
+					p.Keys = append(p.Keys, valkeyv1alpha1.KeyPattern{Pattern: fmt.Sprintf("%0*d", width, (i*16+j)*16+k)})
+				}
+				permissions = append(permissions, p)
+			}
+			all = append(all, lab.User{Name: fmt.Sprint("u", i), Password: "p"}.Bind(permissions...))
+		}
+		return all
+	}
+	c := s.Create("cache", 1, 0, lab.WithACL(bindings(8)...))
+	c.Settle(aMinuteAndABit, 1, 0)
+	last := lab.User{Name: "u63", Password: "p"}
+	tryAll(t, c, []try{{last, "GET 00016383", true}, {last, "GET 00000000", false}, {lab.User{}, "PING", false}})
+	s.PatchConfig(s.Name, `{"metadata":{"labels":{"x":"y"}}}`)
+	c.PatchSpec(func(spec *valkeyv1alpha1.ValkeyClusterSpec) { spec.Acl = bindings(56) })
+	c.WaitCondition(aMinuteAndABit, valkeyv1alpha1.ConditionACLsInSync, metav1.ConditionFalse, "users.acl would have", "the limit is 921600")
+	tryAll(t, c, []try{{last, "GET 00016383", true}})
+}
+
+// Both system passwords are replaced while a client writes and without a pod being replaced; a crash of the
+// operator in the middle changes nothing. Afterwards replicas still find their primaries.
+func TestSystemPasswordsAreRotatedUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, lab.Options{OperatorArgs: lab.QuickLease})
+	c := s.Create("cache", 2, 1)
+	c.Settle(aMinuteAndABit, 2, 1)
+	auth := func() map[string][]byte {
+		secret, err := s.Bed.Kube.CoreV1().Secrets(s.Name).Get(context.Background(), "cache-operator-auth", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret.Data
+	}
+	before, pods := auth(), c.UIDs()
+	w, begun := c.Write(20*time.Millisecond, 64), time.Now()
+	w.Back(20*time.Second, begun)
+	begun = time.Now()
+	c.Patch(`{"metadata":{"annotations":{"valkey.gomomento.com/rotate-credentials":"today"}}}`)
+	steps := map[int]bool{}
+	lab.Eventually(t, 4*time.Minute, "new passwords, and the old ones retired", func() error {
+		now := auth()
+		if n := len(now); !steps[n] { // crash as soon as something happens
+			steps[n] = true
+			s.Operator.Kill()
+			s.Operator.Start()
+		}
+		if len(now) != 3 || string(now["operator-password"]) == string(before["operator-password"]) {
+			return fmt.Errorf("the Secret has %v", slices.Sorted(maps.Keys(now)))
+		}
+		return nil
+	})
+	c.WaitEvent(10*time.Second, "CredentialsRotated")
+	old := lab.User{Name: "_momento_operator", Password: string(before["operator-password"])}
+	lab.Eventually(t, aMinuteAndABit, "the old password to be refused", func() error {
+		for _, addr := range c.Addresses() {
+			if err := c.Do(addr, old, "PING"); lab.Refusal(err) != "WRONGPASS" {
+				return fmt.Errorf("%s: %v", addr, err)
+			}
+		}
+		return nil
+	})
+	if gap := w.LongestGap(begun, slot.All()); gap.Length > 3*time.Second {
+		t.Errorf("no write to slot %d for %v: %v", gap.Slot, gap.Length, gap.LastFailed)
+	}
+	if !maps.Equal(pods, c.UIDs()) {
+		t.Error("pods were replaced")
+	}
+	// Every replica has to log in anew, and a new one with the new password.
+	c.Watch().Fault()
+	primary := c.AssertShape(2, 1).Primaries()[0]
+	c.DeletePods(nil, lab.Pods(primary)...)
+	c.Settle(aMinuteAndABit, 2, 1)
+	w.FinishComplete()
+	s.AssertNoSecrets(before, auth())
+}
+
+// A Secret that is deleted over a running cluster comes back with the passwords in force.
+func TestADeletedAuthSecretComesBackWithThePasswordsInForce(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, lab.Options{})
+	c := s.Create("cache", 1, 1)
+	c.Settle(aMinuteAndABit, 1, 1)
+	secrets := s.Bed.Kube.CoreV1().Secrets(s.Name)
+	before, err := secrets.Get(context.Background(), "cache-operator-auth", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := c.UIDs()
+	if err := secrets.Delete(context.Background(), before.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	lab.Eventually(t, 60*time.Second, "the Secret to be back", func() error {
+		now, err := secrets.Get(context.Background(), before.Name, metav1.GetOptions{})
+		if err == nil && !maps.EqualFunc(before.Data, now.Data, func(a, b []byte) bool { return string(a) == string(b) }) {
+			t.Fatal("it has other passwords")
+		}
+		return err
+	})
+	time.Sleep(5 * time.Second)
+	c.AssertShape(1, 1)
+	if !maps.Equal(pods, c.UIDs()) {
+		t.Error("pods were replaced")
+	}
+}

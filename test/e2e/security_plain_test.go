@@ -1,0 +1,27 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/momentohq/valkey-operator/test/e2e/lab"
+)
+
+// All other tests have TLS and users; a cluster without either forms, scales, rolls and survives as well.
+func TestWithoutTLSAndUsersAClusterScalesRollsAndSurvivesToo(t *testing.T) {
+	t.Parallel()
+	s, c, w := ready(t, 3, 1, lab.Options{Plain: true})
+	c.Scale(4, 1)
+	c.Settle(150*time.Second, 4, 1)
+	c.Scale(3, 1)
+	c.Settle(150*time.Second, 3, 1)
+	s.PatchConfig(s.Name, `{"spec":{"valkey":{"maxmemory-policy":"allkeys-lru"}}}`)
+	time.Sleep(2 * time.Second)
+	c.Settle(240*time.Second, 3, 1)
+	w.FinishComplete()
+	c.Watch().Fault()
+	c.DeletePods(nil, lab.Pods(c.AssertShape(3, 1).Primaries()[0])...)
+	time.Sleep(2 * time.Second)
+	c.Settle(120*time.Second, 3, 1)
+	c.Quiet(10*time.Second, 3, 1)
+}
