@@ -119,9 +119,9 @@ func (s *server) failover(mode string) error {
 	case "FORCE":
 		at := m.now
 		if s.election != nil && s.election.at == 0 {
-			at = min(s.election.retry, at+2*Timeout) // votes are on their way already (valkey#3996)
+			at = min(s.election.retry, at+Timeout/2) // votes are on their way already (valkey#3996)
 		}
-		s.manual = &manual{at: at, ends: at + Timeout, force: true}
+		s.manual = &manual{at: at, ends: m.now + Timeout, force: true}
 	default:
 		if p.fail || !s.linkUp {
 			return errors.New("ERR Primary is down or failed, please use CLUSTER FAILOVER FORCE")

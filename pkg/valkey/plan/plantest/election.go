@@ -141,7 +141,7 @@ func (r *server) promote(how string) {
 	r.m.promoted(r, old, how)
 	taken := lost.slots
 	lost.slots = nothing
-	r.following, r.election, r.manual, r.linkUp, r.syncing = nobody, nil, nil, false, false
+	r.following, r.election, r.manual, r.linkUp, r.syncing, r.loading = nobody, nil, nil, false, false, false
 	me := r.me()
 	me.replica, me.of, me.epoch = false, nobody, r.current
 	r.setOwn(taken.set)
@@ -157,7 +157,7 @@ func (s *server) follow(n int) {
 	s.following, s.election, s.manual = n, nil, nil
 	s.me().replica, s.me().of = true, n
 	s.setOwn(nothing.set)
-	s.linkUp, s.syncing = false, false
+	s.linkUp, s.syncing, s.loading = false, false, false
 	s.downSince = s.m.now
 	if wasPrimary {
 		s.breakJobs("it became a replica")

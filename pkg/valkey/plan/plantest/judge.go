@@ -101,7 +101,7 @@ func (s *Simulation) judgeMeet(a plan.Meet) {
 		return
 	}
 	for _, other := range m.servers {
-		if other.alive && other != v && other.object != nil && max(other.me().epoch, other.current) >= a.Epoch {
+		if m.reaches(other) && m.now >= m.operatorCutFrom[other.host] && other != v && other.object != nil && max(other.me().epoch, other.current) >= a.Epoch {
 			m.violate(JoinsAbove, "%s joins at epoch %d, %s knows epoch %d", a.ID, a.Epoch, other.id, max(other.me().epoch, other.current))
 		}
 	}

@@ -147,3 +147,6 @@ func (m *Model) byID(id string) *server {
 func (m *Model) reaches(s *server) bool {
 	return s.running() && !m.hosts[s.host].cut(m.now)
 }
+
+// Now is the model's time since its beginning.
+func (m *Model) Now() time.Duration { return m.now }

@@ -82,7 +82,7 @@ func (s *server) look() *topology.Server {
 	ok, assigned, fine := s.health()
 	out := &topology.Server{
 		View: s.words(), Version: s.version, StateOK: ok, SlotsAssigned: assigned, SlotsOK: fine,
-		CurrentEpoch: s.current, Offset: s.offset, Saving: m.now < s.childUntil, Keys: s.keys(),
+		CurrentEpoch: s.current, Offset: s.offset, Saving: m.now < s.childUntil, Loading: s.loading, Keys: s.keys(),
 		UsedMemory: 1 << 20, Libraries: s.libraries,
 	}
 	if !s.primary() {

@@ -48,7 +48,7 @@ func (r *server) loseLink() {
 	if r.linkUp || r.syncing {
 		r.downSince = r.m.now
 	}
-	r.linkUp, r.syncing = false, false
+	r.linkUp, r.syncing, r.loading = false, false, false
 }
 
 // chained: its primary follows another one; before Valkey 9.1 it stays so for long.
@@ -60,7 +60,7 @@ func (r *server) chained(p *server) {
 }
 
 // startSync begins a sync: partial, where nothing of this server's own history is in the way,
-// or full; a full one needs the primary's only child process and empties the replica.
+// or full; a full one needs the primary's only child process.
 func (r *server) startSync(p *server) {
 	m := r.m
 	if r.offset > 0 && r.offset <= p.sentOff && m.chance(60) {
@@ -74,14 +74,19 @@ func (r *server) startSync(p *server) {
 	r.syncing = true
 	r.syncedAt = m.now + m.beats(1, max(m.traits.SlowSync, 1))
 	p.childUntil = r.syncedAt
-	r.data, r.offset = [Keys]uint32{}, 0
 }
 
+// endSync: what was sent is loaded; for the time that takes the replica has nothing.
 func (r *server) endSync(p *server) {
 	if r.m.now < r.syncedAt {
 		return
 	}
-	r.syncing, r.linkUp = false, true
+	if !r.loading {
+		r.loading = true
+		r.data, r.offset = [Keys]uint32{}, 0
+		return
+	}
+	r.syncing, r.linkUp, r.loading = false, true, false
 	r.data, r.offset, r.libraries = p.sent, p.sentOff, p.libraries
 }
 
@@ -133,13 +138,13 @@ func (m *Model) mourn() {
 }
 
 // promoted lowers the floor to what a replica has that took over without its primary's help:
-// asynchronous replication loses the last writes (contract §6). A failover while the primary is
-// alive and in reach loses nothing, or it should not have been.
+// asynchronous replication loses the last writes (contract §6). Whether it should have been told
+// to is judged when it is told (judge.go). A planned failover loses nothing.
 func (m *Model) promoted(r *server, old int, how string) {
 	if o := m.servers[old].object; how == "failed over" && m.onFailover != nil && o != nil && !o.pod.deleting {
 		m.onFailover(o.shard)
 	}
-	if how != "elected" && m.connected(r, m.servers[old]) && m.servers[old].primary() {
+	if how == "failed over" {
 		return
 	}
 	lost := r.peer(old).slots

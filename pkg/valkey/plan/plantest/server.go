@@ -74,6 +74,7 @@ type server struct {
 	following   int
 	linkUp      bool
 	syncing     bool
+	loading     bool
 	syncedAt    time.Duration // when the sync under way ends
 	downSince   time.Duration // since when the link to the primary is down
 	laggardTill time.Duration
