@@ -134,8 +134,6 @@ func (w *world) story() string {
 
 // act carries out one action.
 func (w *world) act(obs plan.Observation, a plan.Action) error {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
-	defer cancel()
 	switch a := a.(type) {
 	case plan.Snapshot:
 		w.obs.Creating = true
@@ -155,6 +153,17 @@ func (w *world) act(obs plan.Observation, a plan.Action) error {
 				n.Lifecycle = a.Lifecycle
 			}
 		}
+	default:
+		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+		defer cancel()
+		return w.command(ctx, obs, a)
+	}
+	return nil
+}
+
+// command sends the Valkey commands of an action.
+func (w *world) command(ctx context.Context, obs plan.Observation, a plan.Action) error {
+	switch a := a.(type) {
 	case plan.SetEpoch:
 		return w.node(obs, a.ID).SetConfigEpoch(ctx, a.Epoch)
 	case plan.Meet:
