@@ -35,10 +35,22 @@ func (h herald) announce(ctx context.Context, cluster *v1alpha1.ValkeyCluster, o
 		return
 	}
 	logLine(logger, s)
-	if _, done := s.decision.Action.(plan.Done); done || isSameNews(old.LastAction, last, s.decision) {
+	if !isNews(s) || isSameNews(old.LastAction, last, s.decision) {
 		return
 	}
 	h.events.Event(cluster, eventType(s), last.Rule, clip(eventMessage(s.decision), maxEventLength))
+}
+
+// isNews: a deed, a reason to hold, or a wait while something is broken. The short waits between
+// the steps of a change are for the log.
+func isNews(s seen) bool {
+	switch s.decision.Action.(type) {
+	case plan.Done:
+		return false
+	case plan.Wait:
+		return degradation(s) != ""
+	}
+	return true
 }
 
 func isSameText(a, b *v1alpha1.LastAction) bool {
@@ -57,9 +69,7 @@ func eventType(s seen) string {
 	case plan.Hold:
 		return corev1.EventTypeWarning
 	case plan.Wait:
-		if hasPodTrouble(s.obs) {
-			return corev1.EventTypeWarning
-		}
+		return corev1.EventTypeWarning // told only while something is broken
 	case plan.Failover:
 		if a.Mode != plan.Coordinated {
 			return corev1.EventTypeWarning
@@ -77,8 +87,11 @@ func eventType(s seen) string {
 }
 
 func eventMessage(d plan.Decision) string {
-	if h, ok := d.Action.(plan.Hold); ok {
-		return h.Because
+	switch a := d.Action.(type) {
+	case plan.Hold:
+		return a.Because
+	case plan.Wait:
+		return "waiting for " + a.For
 	}
 	return fmt.Sprintf("%s: %s", d.Action, d.Why)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 // stale resourceVersion, another UID, a second object of one name; status is written by its
 // subresource only, and finalizers hold what is deleted.
 type fakeAPI struct {
+	mu      sync.Mutex
 	kube    *kubefake.Clientset
 	valkey  *valkeyfake.Clientset
 	objects map[string]map[string]map[string]any // resource, namespace/name
@@ -62,6 +64,8 @@ func newFakeAPI() *fakeAPI {
 }
 
 func (f *fakeAPI) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	resource := action.GetResource().Resource
 	name := ""
 	if named, ok := action.(interface{ GetName() string }); ok {
@@ -205,6 +209,7 @@ func (f *fakeAPI) remove(gr schema.GroupResource, key string, have map[string]an
 		}
 	}
 	if len(list(metaOf(have)["finalizers"])) == 0 {
+		f.version++
 		delete(f.objects[gr.Resource], key)
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/client"
 	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
@@ -15,10 +16,11 @@ import (
 // fakeValkey has servers by address whose gossip needs no time. The real servers' habits are the
 // planner's business and are tested there; here it is about the controller's order of things.
 type fakeValkey struct {
+	mu      sync.Mutex
 	servers map[string]*fakeServer
 	// commands are what was sent, but for reads, as "command pod".
 	commands []string
-	looks    int
+	jobs     int
 	fault    func(call string, done bool) error
 }
 
@@ -54,6 +56,8 @@ func (s *fakeServer) role() topology.Role {
 var errSilent = errors.New("connection refused")
 
 func (f *fakeValkey) Look(_ context.Context, at Place) (topology.Server, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	s := f.servers[at.Addr]
 	if s == nil {
 		return topology.Server{}, errSilent
@@ -94,6 +98,8 @@ type fakeNode struct {
 
 // do is one command: a fault before, the deed, a fault after.
 func (n fakeNode) do(command string, deed func(s *fakeServer) error) error {
+	n.f.mu.Lock()
+	defer n.f.mu.Unlock()
 	s := n.f.servers[n.at.Addr]
 	if s == nil {
 		return &client.UnreachableError{Addr: n.at.Addr, Command: command, Err: errSilent}
@@ -213,6 +219,12 @@ func (n fakeNode) MigrateSlots(_ context.Context, slots slot.Set, target topolog
 			return errors.New("Unknown node " + string(target))
 		}
 		s.slots, other.slots = s.slots.Minus(slots), other.slots.Union(slots)
+		n.f.jobs++
+		job := topology.Migration{Name: fmt.Sprint(n.f.jobs), Export: true, Source: s.id, Target: target,
+			Slots: slots.Ranges(), State: topology.Success, Created: int64(n.f.jobs)}
+		s.jobs = append([]topology.Migration{job}, s.jobs...)
+		job.Export = false
+		other.jobs = append([]topology.Migration{job}, other.jobs...)
 		return nil
 	})
 }
