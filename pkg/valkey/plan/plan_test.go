@@ -38,7 +38,7 @@ func collect(seeds int) []plan.World {
 // question, and does not depend on the order in which nodes and peers are listed.
 func TestPlanIsPure(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, w := range collect(20) {
+	for _, w := range collect(8) {
 		before := w.String()
 		want := plan.Plan(w.Observation, w.Target)
 		_ = plan.Trace(w.Observation, w.Target)
@@ -66,7 +66,7 @@ func TestPlanIsPure(t *testing.T) {
 
 // TestWorldsComeBackFromTheirText: what the operator logs is what a test reads.
 func TestWorldsComeBackFromTheirText(t *testing.T) {
-	for _, w := range collect(20) {
+	for _, w := range collect(4) {
 		again, err := plan.ParseWorld(w.String())
 		if err != nil {
 			t.Fatalf("%v\n%s", err, w)

@@ -3,41 +3,69 @@ package plan_test
 import (
 	"flag"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan/plantest"
 )
 
 var (
 	oneSeed   = flag.Uint64("seed", 0, "simulate this seed only and print all that happens")
-	seedCount = flag.Int("seeds", 200, "how many seeds to simulate")
-	firstSeed = flag.Uint64("first", 1, "the first of them")
 	until     = flag.Duration("until", 0, "with -seed: stop there and print the world")
-	soak      = flag.Duration("soak", 0, "simulate seeds for so long instead")
+	seedCount = flag.Int("seeds", 30, "how many seeds to simulate")
+	firstSeed = flag.Uint64("first", 1, "the first of them")
+	soak      = flag.Duration("soak", 0, "simulate seeds for so long instead, from -first on")
 )
 
 // TestSimulation runs random worlds to their end. Every run must keep all invariants, come
 // to the wanted shape within its bound, and stay quiet then.
 func TestSimulation(t *testing.T) {
-	if *oneSeed != 0 {
+	switch {
+	case *oneSeed != 0:
 		simulate(t, *oneSeed, 100000)
-		return
-	}
-	for i := range uint64(*seedCount) {
-		t.Run(fmt.Sprint(*firstSeed+i), func(t *testing.T) {
-			t.Parallel()
-			simulate(t, *firstSeed+i, 60)
-		})
+	case *soak > 0:
+		soakFor(t, *soak)
+	default:
+		for i := range uint64(*seedCount) {
+			t.Run(fmt.Sprint(*firstSeed+i), func(t *testing.T) {
+				t.Parallel()
+				simulate(t, *firstSeed+i, 60)
+			})
+		}
 	}
 }
 
 func simulate(t *testing.T, seed uint64, lines int) {
 	s := plantest.NewSimulation(plantest.RandomScenario(seed), plantest.Real)
 	s.Until = *until
-	if err := s.Run(); err != nil {
-		t.Errorf("%v\n%s\n%s\nreplay: go test ./pkg/valkey/plan/... -run TestSimulation -seed=%d",
-			err, s.Scenario, s.Model.Transcript(lines), seed)
-	} else if *oneSeed != 0 {
+	err := s.Run()
+	switch {
+	case err != nil:
+		shorter := plantest.Shrink(plantest.RandomScenario(seed), plantest.Real)
+		t.Errorf("%v\n%s\n%s\nwith the fewest events: %s\nreplay: go test ./pkg/valkey/plan/... -run TestSimulation -seed=%d",
+			err, s.Scenario, s.Model.Transcript(lines), shorter, seed)
+	case *oneSeed != 0:
 		t.Log(s.Model.Transcript(lines))
 	}
+}
+
+// soakFor takes one seed after the other on every core until the time is over.
+func soakFor(t *testing.T, d time.Duration) {
+	end := time.Now().Add(d)
+	var next, done atomic.Uint64
+	next.Store(*firstSeed)
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for time.Now().Before(end) && !t.Failed() {
+				simulate(t, next.Add(1)-1, 60)
+				done.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d seeds from %d on in %s, violations: %t", done.Load(), *firstSeed, d, t.Failed())
 }
