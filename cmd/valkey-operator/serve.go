@@ -23,9 +23,9 @@ type health struct {
 	alive func() error
 }
 
-// serve answers probes and scrapes on one port until the context ends. The address is taken
-// when it returns; wait returns when the server has ended.
-func serve(ctx context.Context, address string, m *metrics.Metrics, h *health) (wait func(), err error) {
+// serve answers probes and scrapes on one port until it is closed. The address is taken when
+// it returns; end returns when the server has ended.
+func serve(ctx context.Context, address string, m *metrics.Metrics, h *health) (end func(), err error) {
 	if address == "0" {
 		return func() {}, nil
 	}
@@ -33,16 +33,7 @@ func serve(ctx context.Context, address string, m *metrics.Metrics, h *health) (
 	if err != nil {
 		return nil, wrong("--metrics-bind-address: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", m.Handler())
-	mux.HandleFunc("GET /healthz", answer(func() error { return h.alive() }))
-	mux.HandleFunc("GET /readyz", answer(func() error {
-		if !h.ready.Load() {
-			return errors.New("not ready: the CRDs are not there or the caches are not filled")
-		}
-		return nil
-	}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
+	server := &http.Server{Handler: handler(m, h), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -55,6 +46,19 @@ func serve(ctx context.Context, address string, m *metrics.Metrics, h *health) (
 		_ = server.Close()
 		<-ended
 	}, nil
+}
+
+func handler(m *metrics.Metrics, h *health) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	mux.HandleFunc("GET /healthz", answer(func() error { return h.alive() }))
+	mux.HandleFunc("GET /readyz", answer(func() error {
+		if !h.ready.Load() {
+			return errors.New("not ready: the CRDs are not there or the caches are not filled")
+		}
+		return nil
+	}))
+	return mux
 }
 
 func answer(check func() error) http.HandlerFunc {
