@@ -10,7 +10,7 @@ import (
 // Idle means: no API write, and no command but reads, the 30 s ACL LOAD and the re-issue of the TLS files (contract §6).
 func TestAnIdleClusterIsOnlyRead(t *testing.T) {
 	t.Parallel()
-	s := lab.NewSite(t, lab.Options{})
+	s := lab.NewSite(t, lab.Options{Plain: true}) // so that the default user may MONITOR
 	c := s.Create("cache", 3, 1)
 	c.Settle(60*time.Second, 3, 1)
 	time.Sleep(5 * time.Second) // the last Events and status of the formation

@@ -5,44 +5,45 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/momentohq/valkey-operator/test/e2e/lab"
 )
 
-// Twelve clusters at once, each of which is whole at the moment it says Active, and stays as it is.
+// Every shape of 1 to 4 shards with 0 to 2 replicas, three clusters at once: each is whole at the moment it says Active, and stays as it is.
 func TestEveryShapeFromOneToFourShardsForms(t *testing.T) {
 	t.Parallel()
 	s := lab.NewSite(t, lab.Options{})
-	type shape struct{ shards, replicas int }
-	clusters := map[shape]*lab.Cluster{}
-	for shards := 1; shards <= 4; shards++ {
-		for replicas := range 3 {
-			clusters[shape{shards, replicas}] = s.Create(fmt.Sprintf("c%dx%d", shards, replicas), int32(shards), int32(replicas))
+	for shards := range 5 {
+		if shards > 0 {
+			formThree(s, shards)
 		}
-	}
-	for shape, c := range clusters {
-		c.WaitActive(120 * time.Second)
-		c.AssertShape(shape.shards, shape.replicas)
-		c.Watch().Settled()
-	}
-	before := map[shape]map[string]string{}
-	for shape, c := range clusters {
-		before[shape] = uids(c)
-	}
-	time.Sleep(40 * time.Second) // a quiet window: nothing is to be replaced
-	for shape, c := range clusters {
-		if got := uids(c); fmt.Sprint(got) != fmt.Sprint(before[shape]) {
-			t.Errorf("%s had pods %v after it formed, then %v", c.Name, before[shape], got)
-		}
-		c.AssertShape(shape.shards, shape.replicas)
 	}
 }
 
-func uids(c *lab.Cluster) map[string]string {
-	out := map[string]string{}
-	for name, uid := range c.UIDs() {
-		out[name] = string(uid)
+// formThree makes clusters with 0, 1 and 2 replicas, watches them for a quiet window, and deletes them.
+func formThree(s *lab.Site, shards int) {
+	s.T.Helper()
+	var clusters [3]*lab.Cluster
+	for replicas := range clusters {
+		clusters[replicas] = s.Create(fmt.Sprintf("c%dx%d", shards, replicas), int32(shards), int32(replicas))
 	}
-	return out
+	var before [3]string
+	for replicas, c := range clusters {
+		c.WaitActive(60 * time.Second)
+		c.AssertShape(shards, replicas)
+		c.Watch().Settled()
+		before[replicas] = fmt.Sprint(c.UIDs())
+	}
+	time.Sleep(10 * time.Second) // nothing is to be replaced
+	for replicas, c := range clusters {
+		if got := fmt.Sprint(c.UIDs()); got != before[replicas] {
+			s.T.Errorf("%s had pods %s after it formed, then %s", c.Name, before[replicas], got)
+		}
+		c.AssertShape(shards, replicas)
+		c.Delete(metav1.DeleteOptions{})
+	}
+	lab.Eventually(s.T, 45*time.Second, "the clusters to be gone", s.Empty)
 }
 
 func TestTenShardsWithTwoReplicasForm(t *testing.T) {
