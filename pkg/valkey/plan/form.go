@@ -72,13 +72,13 @@ func (p *picture) missing(join JoinType) []NewNode {
 		if s.primary.node == nil || s.primary.gone() {
 			continue // no replica can join before it is promoted or forgotten
 		}
-		for range per - len(s.usable()) {
+		for range per - len(s.usable()) - p.crashes(s.all()) {
 			lacks = append(lacks, NewNode{s.index, replica})
 		}
 	}
 	have := map[int]int{} // nodes of indices that have no shard yet
 	for _, u := range p.idle {
-		if !u.gone() && !u.ending() && u.node.Lifecycle != Leaving {
+		if (!u.gone() || p.crashes([]*unit{u}) > 0) && !u.ending() && u.node.Lifecycle != Leaving {
 			have[u.node.Shard]++
 		}
 	}
@@ -96,6 +96,18 @@ func (p *picture) missing(join JoinType) []NewNode {
 		}
 	}
 	return spread(lacks)
+}
+
+// crashes counts nodes that exited before they answered: retryCrashed sees to them, ever more
+// slowly, and until then they keep their seats.
+func (p *picture) crashes(units []*unit) int {
+	n := 0
+	for _, u := range units {
+		if u.node != nil && !u.ending() && p.crashed(u) {
+			n++
+		}
+	}
+	return n
 }
 
 // spread puts the first node of every shard first, then the second of every shard, and so on.

@@ -141,7 +141,9 @@ func (s *Simulation) judgeCreate(target plan.Target, a plan.CreateNodes) {
 	for index, n := range want {
 		owners, rolling := map[int]bool{}, 0
 		for _, o := range m.objects {
-			if o.shard != index || o.deleting || o.lifecycle == plan.Leaving || o.pod != nil && (o.pod.deleting || o.gone(m.now)) {
+			// A node that cannot start keeps its seat until it is tried again, after a pause.
+			hopeless := o.pod != nil && o.pod.crashed && o.knownID == "" && o.revision == target.Revisions[0] && o.restart == target.Restart
+			if o.shard != index || o.deleting || o.lifecycle == plan.Leaving || o.pod != nil && (o.pod.deleting || o.gone(m.now) && !hopeless) {
 				continue
 			}
 			n++
