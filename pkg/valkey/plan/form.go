@@ -377,9 +377,16 @@ func differs(own, peer topology.Peer) string {
 	return ""
 }
 
-// complete ends a bootstrap: every rule above had nothing to say.
+// complete ends a bootstrap: every rule above had nothing to say, and as many primaries own
+// slots as were wanted. Where that is not so, the topology rules go on.
 func (p *picture) complete() answer {
-	if !p.obs.Creating {
+	owners := 0
+	for _, s := range p.shards {
+		if !s.slots().Empty() {
+			owners++
+		}
+	}
+	if !p.obs.Creating || owners != p.target.Shards {
 		return answer{}
 	}
 	return do(Complete{}, "all %d slots are assigned and every replica is in sync", slot.Count)

@@ -111,11 +111,13 @@ func (s *Simulation) judgeMeet(a plan.Meet) {
 func (s *Simulation) judgeComplete(target plan.Target) {
 	m := s.Model
 	var served slot.Set
+	owners := 0
 	for _, v := range m.servers {
 		if !v.running() || !v.voter() {
 			continue
 		}
 		served = served.Union(v.me().slots.set)
+		owners++
 		n := 0
 		for _, r := range m.servers {
 			if r.running() && r.following == v.n && r.linkUp {
@@ -126,8 +128,8 @@ func (s *Simulation) judgeComplete(target plan.Target) {
 			m.violate(FormedWhole, "%s has %d replicas in sync", v.id, n)
 		}
 	}
-	if served.Len() < slot.Count {
-		m.violate(FormedWhole, "%d slots are served", served.Len())
+	if served.Len() < slot.Count || owners != target.Shards {
+		m.violate(FormedWhole, "%d slots are served by %d primaries", served.Len(), owners)
 	}
 }
 
