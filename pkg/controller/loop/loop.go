@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -25,6 +27,10 @@ const (
 // passLimit ends a pass that hangs, in whatever call, so that it holds no worker for ever. A
 // healthy one takes seconds.
 const passLimit = 2 * time.Minute
+
+// terminatingRecheck is when a key whose namespace is being deleted is looked at again, should
+// no event come.
+const terminatingRecheck = 5 * time.Second
 
 // Now as Result.RequeueAfter asks for the next pass at once.
 const Now = time.Nanosecond
@@ -155,6 +161,12 @@ func (l *Loop) next(ctx context.Context) bool {
 	cancel()
 	if ctx.Err() != nil {
 		return true // Cut short by the end of the process: no fault.
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// Nothing new may be made in a namespace that is being deleted. That is no fault, and
+		// what is left to do is for the deletions that follow.
+		logger.V(2).Info("the namespace is being deleted", "reason", err.Error())
+		result, err = Result{RequeueAfter: terminatingRecheck}, nil
 	}
 	if l.Observe != nil {
 		l.Observe(key, time.Since(start), err)

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -122,6 +124,33 @@ func TestRunReturnsOnlyWhenTheLastPassHas(t *testing.T) {
 		l.Run(ctx, 2)
 		if !finished {
 			t.Error("Run returned while a pass was running")
+		}
+	})
+}
+
+func TestANamespaceThatIsBeingDeletedIsNoFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		passes := 0
+		terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}}}
+		l := New(Options{Name: "test", Field: "node",
+			Sync: func(context.Context, cache.ObjectName) (Result, error) {
+				if passes++; passes > 10 {
+					return Result{}, nil
+				}
+				return Result{}, errors.Join(errors.New("another"), fmt.Errorf("create a pod: %w", terminating))
+			},
+			Observe: func(_ cache.ObjectName, _ time.Duration, err error) {
+				if err != nil {
+					t.Errorf("counted as a fault: %v", err)
+				}
+			}})
+		l.Enqueue(one)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		l.Run(ctx, 1)
+		if passes != 11 {
+			t.Errorf("%d passes in a minute", passes)
 		}
 	})
 }
