@@ -33,6 +33,8 @@ type Model struct {
 	// acked is the newest value of each key that a client was told to be written; floor is the
 	// newest that must never be lost: lower than acked where fate took the rest.
 	acked, floor [Keys]uint32
+	// functionsLost: a replica that had not synced yet had to take over.
+	functionsLost bool
 
 	onFailover func(index int) // a planned failover succeeded
 

@@ -120,16 +120,22 @@ func (m *Model) ownerOf(n int) *server {
 	return best
 }
 
-// mourn gives up what no living server has any more. It is called when fate destroys data: what
-// the operator destroys is not given up and shows as lost.
+// mourn gives up what no living owner of a slot, and no living replica of one, has any more. It is
+// called when fate destroys data: what the operator destroys is not given up and shows as lost.
 func (m *Model) mourn() {
 	var most [Keys]uint32
 	for _, s := range m.servers {
 		if !s.alive || s.object != nil && s.object.deleting {
 			continue
 		}
+		owned := &s.me().slots.set
+		if !s.primary() {
+			owned = &m.servers[s.following].me().slots.set // also of one that is dead
+		}
 		for k, v := range s.data {
-			most[k] = max(most[k], v)
+			if owned.Has(slotOfKey(k)) {
+				most[k] = max(most[k], v)
+			}
 		}
 	}
 	for k := range m.floor {
@@ -147,6 +153,7 @@ func (m *Model) promoted(r *server, old int, how string) {
 	if how == "failed over" {
 		return
 	}
+	m.functionsLost = m.functionsLost || r.libraries < m.servers[old].libraries
 	lost := r.peer(old).slots
 	for k := range m.floor {
 		if lost.set.Has(slotOfKey(k)) {
