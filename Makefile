@@ -50,10 +50,10 @@ integration: ## the API's validation on a real API server, our client on real Va
 
 .PHONY: simulate
 simulate: ## SEEDS random worlds and every single fault, on the model cluster
-	go test -count=1 ./pkg/valkey/plan/... -run 'TestSimulation|TestExhaustive' -seeds=$(SEEDS)
+	go test -count=1 -timeout 40m ./pkg/valkey/plan -run 'TestSimulation$$|TestEverySingleFault' -seeds=$(SEEDS) -exhaustive
 
 soak: ## random worlds for FOR=30m
-	go test -count=1 -timeout 0 ./pkg/valkey/plan/... -run TestSimulation -for=$(FOR) -v
+	go test -count=1 -timeout 0 ./pkg/valkey/plan -run 'TestSimulation$$' -first=$$(date +%s)0000 -for=$(FOR) -v
 
 e2e: ## end to end on a real three-node cluster
 	$(BED) up

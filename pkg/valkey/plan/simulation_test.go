@@ -17,7 +17,7 @@ var (
 	until     = flag.Duration("until", 0, "with -seed: stop there and print the world")
 	seedCount = flag.Int("seeds", 30, "how many seeds to simulate")
 	firstSeed = flag.Uint64("first", 1, "the first of them")
-	soak      = flag.Duration("soak", 0, "simulate seeds for so long instead, from -first on")
+	soak      = flag.Duration("for", 0, "simulate seeds for so long instead, from -first on")
 )
 
 // TestSimulation runs random worlds to their end. Every run must keep all invariants, come
