@@ -52,7 +52,7 @@ func waitBundle(t *testing.T, c *lab.Cluster, bundle []byte) {
 // time: no pod is replaced and no shard is away for longer than a reconnect.
 func TestTLSIsTheOnlyWayInAndIsRotatedUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := lab.NewSite(t, lab.Options{})
+	s := lab.NewSite(t, lab.Options{CPU: "250m"})
 	oldCA, newCA, stranger := testca.New("old"), testca.New("new"), testca.New("stranger")
 	first := oldCA.Issue(testca.Leaf{Names: s.Hosts("cache")})
 	s.PutSecret("material", first.Secret(oldCA))

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -146,9 +147,15 @@ func (c *Cluster) tlsConfig() (*tls.Config, error) {
 // Do sends one command to one server as a user, or as nobody, and gives the server's error, or why
 // there is no answer.
 func (c *Cluster) Do(addr string, as User, command ...string) error {
+	_, err := c.Ask(addr, as, command...)
+	return err
+}
+
+// Ask is Do with the server's answer; it is empty where that is no text.
+func (c *Cluster) Ask(addr string, as User, command ...string) (string, error) {
 	operators, err := c.Dialer()
 	if err != nil {
-		return err
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -158,23 +165,41 @@ func (c *Cluster) Do(addr string, as User, command ...string) error {
 	}
 	conn, err := dialer.Dial(ctx, "tcp", addr)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = conn.Close() }()
-	return conn.Do(ctx, radix.Cmd(nil, command[0], command[1:]...))
+	var answer any
+	err = conn.Do(ctx, radix.Cmd(&answer, command[0], command[1:]...))
+	if text, ok := answer.([]byte); ok {
+		return string(text), err
+	}
+	return "", err
 }
 
-// dial connects as clients do, with TLS if the cluster has it.
-func (c *Cluster) dial(addr string) (net.Conn, error) {
-	config, err := c.tlsConfig()
-	if err != nil {
-		return nil, err
+// Calls counts the commands that all servers together have been sent since they started, by the server's own
+// name for each: "config|set". (MONITOR does not show administrators' commands.)
+func (c *Cluster) Calls() map[string]int {
+	c.T.Helper()
+	out := map[string]int{}
+	for _, addr := range c.Addresses() {
+		text, err := c.Ask(addr, c.User, "INFO", "commandstats")
+		if err != nil {
+			c.T.Fatalf("INFO commandstats of %s: %v", addr, err)
+		}
+		for line := range strings.Lines(text) {
+			name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+			if !ok {
+				continue
+			}
+			count, _, _ := strings.Cut(rest, ",")
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				c.T.Fatalf("INFO commandstats of %s: %q", addr, line)
+			}
+			out[name] += n
+		}
 	}
-	conn, err := netDialer.Dial("tcp", addr)
-	if err != nil || config == nil {
-		return conn, err
-	}
-	return tls.Client(conn, config), nil
+	return out
 }
 
 // Refusal is the first word of a server's error: NOPERM, NOAUTH, WRONGPASS. It is empty for another

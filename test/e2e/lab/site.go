@@ -38,7 +38,7 @@ type Options struct {
 	NoMenu bool
 	// Settings are directives of the ValkeyConfig.
 	Settings map[string]string
-	// CPU and Memory of each node; 10m and 64Mi if empty.
+	// CPU and Memory of each node; 10m, with TLS 100m, and 64Mi if empty.
 	CPU, Memory string
 }
 
@@ -98,6 +98,9 @@ func (s *Site) Spec() valkeyv1alpha1.ValkeyConfigSpec {
 	cpu, memory := s.options.CPU, s.options.Memory
 	if cpu == "" {
 		cpu = "10m"
+		if !s.options.Plain {
+			cpu = "100m" // a handshake is work
+		}
 	}
 	if memory == "" {
 		memory = "64Mi"
