@@ -31,8 +31,8 @@ const (
 )
 
 // conditions are the old ones with this controller's own set anew; those of other
-// controllers stay as they are.
-func conditions(old []metav1.Condition, s seen, last v1alpha1.LastAction) []metav1.Condition {
+// controllers stay as they are. isOldNews leaves out what counts servers and slots.
+func conditions(old []metav1.Condition, s seen, last v1alpha1.LastAction, isOldNews bool) []metav1.Condition {
 	out := slices.Clone(old)
 	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&out, metav1.Condition{
@@ -52,7 +52,7 @@ func conditions(old []metav1.Condition, s seen, last v1alpha1.LastAction) []meta
 	} else {
 		set(v1alpha1.ConditionDegraded, metav1.ConditionFalse, reasonHealthy, "")
 	}
-	if !s.looked {
+	if !s.looked || isOldNews {
 		return out
 	}
 	ok := served(s.obs)

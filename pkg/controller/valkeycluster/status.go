@@ -61,7 +61,10 @@ func deriveStatus(old v1alpha1.ValkeyClusterStatus, s seen) v1alpha1.ValkeyClust
 	if s.looked {
 		out.Attempts = remembered(old.Attempts, s.attempts, s.now)
 	}
-	if s.looked && !isFormingQuietly(old, s) {
+	// While a bootstrap goes on as told, pods, gossip and slots come up one by one. The next news
+	// bring them all.
+	isOldNews := s.obs.Creating && isSameText(old.LastAction, out.LastAction) && !hasPodTrouble(s.obs)
+	if s.looked && !isOldNews {
 		owners := servings(s.obs)
 		out.Nodes = nodeSummaries(s.obs)
 		out.Shards = shardStatuses(owners)
@@ -72,14 +75,8 @@ func deriveStatus(old v1alpha1.ValkeyClusterStatus, s seen) v1alpha1.ValkeyClust
 		}
 		out.SlotsAssigned = int32(assigned.Len())
 	}
-	out.Conditions = conditions(old.Conditions, s, *out.LastAction)
+	out.Conditions = conditions(old.Conditions, s, *out.LastAction, isOldNews)
 	return out
-}
-
-// isFormingQuietly: pods and gossip come up one by one, and each would be a write that tells
-// nobody anything; the next deed of the bootstrap brings them all.
-func isFormingQuietly(old v1alpha1.ValkeyClusterStatus, s seen) bool {
-	return waitsQuietly(s) && s.obs.Creating && old.LastAction != nil
 }
 
 // waitsQuietly: a wait in which no pod has trouble.
@@ -134,7 +131,8 @@ func wasFormed(old v1alpha1.ValkeyClusterStatus) bool {
 
 // lastAction keeps the old one while the mind has not changed: the same rule with the same
 // deed, or the same rule still waiting (for whom exactly may change all the time) with no new
-// trouble. In a bootstrap a short wait follows every deed; it is not told.
+// trouble. A bootstrap is told in fewer words, since each would be a write that delays the next step:
+// a short wait follows every deed, and meeting thirty nodes one by one is one piece of news.
 func lastAction(old v1alpha1.ValkeyClusterStatus, s seen) *v1alpha1.LastAction {
 	d := s.decision
 	next := &v1alpha1.LastAction{
@@ -150,7 +148,7 @@ func lastAction(old v1alpha1.ValkeyClusterStatus, s seen) *v1alpha1.LastAction {
 	_, waits := d.Action.(plan.Wait)
 	wasTrouble := meta.IsStatusConditionTrue(old.Conditions, v1alpha1.ConditionDegraded)
 	switch {
-	case s.obs.Creating && waitsQuietly(s) && isDeedText(last.Action),
+	case s.obs.Creating && isDeedText(last.Action) && (waitsQuietly(s) || last.Rule == next.Rule && plan.IsDeed(d.Action)),
 		last.Rule == next.Rule && last.Action == next.Action,
 		last.Rule == next.Rule && waits && isWaitText(last.Action) && wasTrouble == hasPodTrouble(s.obs):
 		return last.DeepCopy()

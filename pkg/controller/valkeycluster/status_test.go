@@ -47,6 +47,8 @@ func TestALastActionIsRewrittenOnlyWhenTheMindHasChanged(t *testing.T) {
 		{"the same wait, for somebody else", last("A", "wait for n6 (look again in 1s)"), said("A", "", wait), false},
 		{"a wait after a deed of the same rule", last("A", attach.String()), said("A", "", wait), true},
 		{"another reason to hold", last("A", "hold: x"), said("A", "", plan.Hold{Because: "y"}), true},
+		{"the next deed of a series in a bootstrap", last("A", attach.String()), creating(said("A", "", plan.Attach{Replica: "q", Primary: "p"})), false},
+		{"a deed of another rule in a bootstrap", last("A", attach.String()), creating(said("B", "", attach)), true},
 		{"a wait after a deed in a bootstrap", last("A", attach.String()), creating(said("B", "", wait)), false},
 		{"a wait in a bootstrap that has trouble", last("A", attach.String()), troubled(creating(said("B", "", wait))), true},
 		{"a wait in a bootstrap after a hold", last("A", "hold: x"), creating(said("B", "", wait)), true},
