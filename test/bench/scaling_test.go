@@ -15,7 +15,7 @@ import (
 const data = 500
 
 // roomy are nodes that can hold the data of any shape measured here.
-var roomy = lab.Options{Plain: true, CPU: "10m", Memory: "768Mi"}
+var roomy = lab.Options{Plain: true, Memory: "768Mi"}
 
 func TestScaling(t *testing.T) {
 	for _, megabytes := range []int{0, data} {

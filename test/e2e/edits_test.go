@@ -43,7 +43,7 @@ func TestAnImpossibleRequestIsCuredByAnEditWhileCreating(t *testing.T) {
 	s := lab.NewSite(t, lab.Options{CPU: "300"})
 	c := s.Create("cache", 2, 1)
 	c.WaitTold(30*time.Second, "Insufficient cpu")
-	s.PatchConfig(s.Name, `{"spec":{"resources":{"cpu":"10m"}}}`)
+	s.PatchConfig(s.Name, `{"spec":{"resources":{"cpu":null}}}`)
 	c.Settle(90*time.Second, 2, 1)
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	valkeyv1alpha1 "github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
@@ -68,7 +67,7 @@ func (b *Bare) Add(n int) {
 func (b *Bare) pod(i int) *corev1.Pod {
 	no, yes, user := false, true, int64(999)
 	spec := b.site.Spec()
-	resources := corev1.ResourceList{corev1.ResourceCPU: *spec.Resources.CPU, corev1.ResourceMemory: resource.MustParse(spec.Resources.Memory.String())}
+	resources := corev1.ResourceList{corev1.ResourceMemory: *spec.Resources.Memory}
 	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%02d", b.name, i), Labels: map[string]string{"bare": b.name}},

@@ -31,6 +31,7 @@ type Cluster struct {
 
 	mu     sync.Mutex
 	dialer client.Dialer
+	pool   client.Pool
 	read   time.Time // when dialer was read
 }
 
@@ -50,6 +51,7 @@ func (s *Site) Create(name string, shards, replicas int32, change ...func(*valke
 	c := &Cluster{T: s.T, Site: s, Name: name, User: user}
 	s.clusters = append(s.clusters, c)
 	c.watcher = c.watch()
+	s.T.Cleanup(c.pool.Close)
 	return c
 }
 
@@ -243,7 +245,7 @@ func (c *Cluster) Dialer() (client.Dialer, error) {
 	if err != nil {
 		return client.Dialer{}, err
 	}
-	c.dialer = client.Dialer{Password: string(secret.Data[valkeyv1alpha1.SecretKeyOperatorPassword]), TLS: config, Timeout: 1500 * time.Millisecond}
+	c.dialer = client.Dialer{Password: string(secret.Data[valkeyv1alpha1.SecretKeyOperatorPassword]), TLS: config, Timeout: 1500 * time.Millisecond, Pool: &c.pool}
 	c.read = time.Now()
 	return c.dialer, nil
 }

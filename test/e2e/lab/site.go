@@ -38,7 +38,7 @@ type Options struct {
 	NoMenu bool
 	// Settings are directives of the ValkeyConfig.
 	Settings map[string]string
-	// CPU and Memory of each node; 10m, with TLS 100m, and 64Mi if empty.
+	// CPU and Memory of each node. If empty, 64Mi, and no CPU: it is a limit too, and a throttled server looks dead.
 	CPU, Memory string
 }
 
@@ -95,21 +95,15 @@ func (s *Site) Second() *Operator {
 
 // Spec is the ValkeyConfig's spec that Options ask for.
 func (s *Site) Spec() valkeyv1alpha1.ValkeyConfigSpec {
-	cpu, memory := s.options.CPU, s.options.Memory
-	if cpu == "" {
-		cpu = "10m"
-		if !s.options.Plain {
-			cpu = "100m" // a handshake is work
-		}
-	}
-	if memory == "" {
-		memory = "64Mi"
-	}
 	q := func(text string) *resource.Quantity { q := resource.MustParse(text); return &q }
-	return valkeyv1alpha1.ValkeyConfigSpec{
-		ImageRef: s.Name, Valkey: s.options.Settings,
-		Resources: &valkeyv1alpha1.ValkeyResources{CPU: q(cpu), Memory: q(memory)},
+	resources := &valkeyv1alpha1.ValkeyResources{Memory: q("64Mi")}
+	if s.options.Memory != "" {
+		resources.Memory = q(s.options.Memory)
 	}
+	if s.options.CPU != "" {
+		resources.CPU = q(s.options.CPU)
+	}
+	return valkeyv1alpha1.ValkeyConfigSpec{ImageRef: s.Name, Valkey: s.options.Settings, Resources: resources}
 }
 
 // CreateImage makes a ValkeyImage; it ends with the test.
