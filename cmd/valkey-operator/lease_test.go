@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,13 +75,13 @@ func TestAStandbyTakesOverAsSoonAsTheLeaseIsReleased(t *testing.T) {
 		ctxFirst, stopFirst := context.WithTimeout(quietContext(t), time.Minute)
 		defer stopFirst()
 		done := make(chan struct{})
-		working := 0
+		var working atomic.Int32
 		work := func(ctx context.Context) {
-			if working++; working > 1 {
+			if working.Add(1) > 1 {
 				t.Error("two work at once")
 			}
 			<-ctx.Done()
-			working--
+			working.Add(-1)
 		}
 		go func() {
 			defer close(done)
@@ -93,6 +94,9 @@ func TestAStandbyTakesOverAsSoonAsTheLeaseIsReleased(t *testing.T) {
 		defer stopSecond()
 		start := time.Now()
 		if err := second.run(ctxSecond, func(context.Context) {
+			if working.Load() != 0 {
+				t.Error("the first still works")
+			}
 			if took := time.Since(start); took < time.Minute || took > time.Minute+5*time.Second {
 				t.Errorf("took over after %s", took)
 			}
@@ -108,9 +112,9 @@ func TestWhoCannotRenewStopsActingBeforeAnotherMayBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := kubefake.NewClientset()
 		e := newTestElector(t, kube)
-		cut := false
+		var cut atomic.Bool
 		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if cut {
+			if cut.Load() {
 				return true, nil, errors.New("no route to host")
 			}
 			return false, nil, nil
@@ -118,7 +122,7 @@ func TestWhoCannotRenewStopsActingBeforeAnotherMayBegin(t *testing.T) {
 		var stopped time.Duration
 		err := e.run(quietContext(t), func(ctx context.Context) {
 			start := time.Now()
-			cut = true
+			cut.Store(true)
 			for e.leading() {
 				time.Sleep(100 * time.Millisecond)
 			}

@@ -90,63 +90,58 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 `
 )
 
-func TestEveryMistakeEndsInOneClearLineAndExitCodeTwo(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+// mistake is a command line or a variable, and what the answer has.
+type mistake struct{ args, env, want string }
+
+var mistakes = []mistake{
+	{args: "--nonsense", want: "unknown flag: --nonsense"},
+	{args: "-x", want: "unknown shorthand flag"},
+	{args: "start", want: `unknown argument "start"`},
+	{args: "--kubeconfig", want: "flag needs an argument"},
+	{args: "--v=much", want: "invalid argument"},
+	{args: "-v=-1", want: "-v is -1"},
+	{args: "-v=11", want: "-v is 11"},
+	{args: "--workers=0", want: "--workers is 0"},
+	{args: "--workers=1001", want: "--workers is 1001"},
+	{args: "--workers=1.5", want: "invalid argument"},
+	{args: "--qps=0", want: "--qps is 0"},
+	{args: "--qps=NaN", want: "--qps is NaN"},
+	{args: "--qps=Inf", want: "--qps is +Inf"},
+	{args: "--burst=0", want: "--burst is 0"},
+	{args: "--burst=99999999999999999999", want: "invalid argument"},
+	{args: "--namespaces=a,,b", want: "--namespaces has an empty name"},
+	{args: "--namespaces=A_b", want: `"A_b" is no namespace`},
+	{args: "--namespaces=\"a", want: "invalid argument"},
+	{args: "--metrics-bind-address=nowhere", want: "--metrics-bind-address"},
+	{args: "--metrics-bind-address=:99999", want: "--metrics-bind-address"},
+	{args: "--metrics-bind-address=", want: "--metrics-bind-address"},
+	{args: "--leader-elect=perhaps", want: "invalid argument"},
+	{args: "--leader-elect --leader-elect-namespace=", want: "leader election wants a namespace"},
+	{args: "--leader-elect-namespace=a/b --leader-elect", want: `"a/b" is no namespace`},
+	{args: "--leader-elect --leader-elect-namespace=a --leader-elect-name=", want: "--leader-elect-name"},
+	{args: "--leader-elect --leader-elect-namespace=a --leader-elect-retry-period=0s", want: "--leader-elect-retry-period is 0s"},
+	{args: "--leader-elect --leader-elect-namespace=a --leader-elect-renew-deadline=3s", want: "--leader-elect-renew-deadline is 3s"},
+	{args: "--leader-elect --leader-elect-namespace=a --leader-elect-lease-duration=10s", want: "--leader-elect-lease-duration is 10s"},
+	{args: "--leader-elect --leader-elect-namespace=a --leader-elect-lease-duration=2h", want: "--leader-elect-lease-duration is 2h"},
+	{args: "--leader-elect-lease-duration=long", want: "invalid argument"},
+	{env: "DEFAULT_ZONE_SPREAD=none", want: `DEFAULT_ZONE_SPREAD is "none": it must be bestEffort or required`},
+	{env: "DEFAULT_ZONE_SPREAD=", want: `DEFAULT_ZONE_SPREAD is ""`},
+	{env: "DEFAULT_ZONE_SPREAD=BestEffort", want: `DEFAULT_ZONE_SPREAD is "BestEffort"`},
+	{env: "CLUSTER_DOMAIN=", want: `CLUSTER_DOMAIN is ""`},
+	{env: "CLUSTER_DOMAIN=a..b", want: `CLUSTER_DOMAIN is "a..b"`},
+	{env: "POD_USER=root", want: `POD_USER is "root"`},
+	{env: "POD_USER=0", want: `POD_USER is "0"`},
+	{env: "POD_USER=-1", want: `POD_USER is "-1"`},
+	{env: "POD_USER=2147483648", want: `POD_USER is "2147483648"`},
+	{env: "FAILOVER=slow", want: `FAILOVER is "slow": it must be fast or native`},
+	{env: "FAILOVER=", want: `FAILOVER is ""`},
+	{args: "--leader-elect", env: "POD_NAMESPACE=a b", want: `"a b" is no namespace`},
+}
+
+// fileMistakes are those in a kubeconfig.
+func fileMistakes(dir string, file func(name, text string) string) []mistake {
 	good := "--kubeconfig=" + file("good", strings.ReplaceAll(badServer, "ht tp://nowhere", "https://127.0.0.1:1"))
-	for _, test := range []struct {
-		args string
-		env  string
-		want string
-	}{
-		{args: "--nonsense", want: "unknown flag: --nonsense"},
-		{args: "-x", want: "unknown shorthand flag"},
-		{args: "start", want: `unknown argument "start"`},
-		{args: "--kubeconfig", want: "flag needs an argument"},
-		{args: "--v=much", want: "invalid argument"},
-		{args: "-v=-1", want: "-v is -1"},
-		{args: "-v=11", want: "-v is 11"},
-		{args: "--workers=0", want: "--workers is 0"},
-		{args: "--workers=1001", want: "--workers is 1001"},
-		{args: "--workers=1.5", want: "invalid argument"},
-		{args: "--qps=0", want: "--qps is 0"},
-		{args: "--qps=NaN", want: "--qps is NaN"},
-		{args: "--qps=Inf", want: "--qps is +Inf"},
-		{args: "--burst=0", want: "--burst is 0"},
-		{args: "--burst=99999999999999999999", want: "invalid argument"},
-		{args: "--namespaces=a,,b", want: "--namespaces has an empty name"},
-		{args: "--namespaces=A_b", want: `"A_b" is no namespace`},
-		{args: "--namespaces=\"a", want: "invalid argument"},
-		{args: "--metrics-bind-address=nowhere", want: "--metrics-bind-address"},
-		{args: "--metrics-bind-address=:99999", want: "--metrics-bind-address"},
-		{args: "--metrics-bind-address=", want: "--metrics-bind-address"},
-		{args: "--leader-elect=perhaps", want: "invalid argument"},
-		{args: "--leader-elect --leader-elect-namespace=", want: "leader election wants a namespace"},
-		{args: "--leader-elect-namespace=a/b --leader-elect", want: `"a/b" is no namespace`},
-		{args: "--leader-elect --leader-elect-namespace=a --leader-elect-name=", want: "--leader-elect-name"},
-		{args: "--leader-elect --leader-elect-namespace=a --leader-elect-retry-period=0s", want: "--leader-elect-retry-period is 0s"},
-		{args: "--leader-elect --leader-elect-namespace=a --leader-elect-renew-deadline=3s", want: "--leader-elect-renew-deadline is 3s"},
-		{args: "--leader-elect --leader-elect-namespace=a --leader-elect-lease-duration=10s", want: "--leader-elect-lease-duration is 10s"},
-		{args: "--leader-elect --leader-elect-namespace=a --leader-elect-lease-duration=2h", want: "--leader-elect-lease-duration is 2h"},
-		{args: "--leader-elect-lease-duration=long", want: "invalid argument"},
-		{env: "DEFAULT_ZONE_SPREAD=none", want: `DEFAULT_ZONE_SPREAD is "none": it must be bestEffort or required`},
-		{env: "DEFAULT_ZONE_SPREAD=", want: `DEFAULT_ZONE_SPREAD is ""`},
-		{env: "DEFAULT_ZONE_SPREAD=BestEffort", want: `DEFAULT_ZONE_SPREAD is "BestEffort"`},
-		{env: "CLUSTER_DOMAIN=", want: `CLUSTER_DOMAIN is ""`},
-		{env: "CLUSTER_DOMAIN=a..b", want: `CLUSTER_DOMAIN is "a..b"`},
-		{env: "POD_USER=root", want: `POD_USER is "root"`},
-		{env: "POD_USER=0", want: `POD_USER is "0"`},
-		{env: "POD_USER=-1", want: `POD_USER is "-1"`},
-		{env: "POD_USER=2147483648", want: `POD_USER is "2147483648"`},
-		{env: "FAILOVER=slow", want: `FAILOVER is "slow": it must be fast or native`},
-		{env: "FAILOVER=", want: `FAILOVER is ""`},
-		{args: "--leader-elect", env: "POD_NAMESPACE=a b", want: `"a b" is no namespace`},
+	return []mistake{
 		{want: "not in a pod, so --kubeconfig is needed"},
 		{args: "--kubeconfig=" + dir + "/missing", want: "no such file"},
 		{args: "--kubeconfig=" + dir, want: "is a directory"},
@@ -158,7 +153,19 @@ func TestEveryMistakeEndsInOneClearLineAndExitCodeTwo(t *testing.T) {
 		{args: "--kubeconfig=" + file("badserver", badServer), want: "kubeconfig"},
 		{args: "--kubeconfig=" + file("badca", badCA), want: "kubeconfig"},
 		{args: good + " --metrics-bind-address=192.0.2.1:1", want: "--metrics-bind-address"},
-	} {
+	}
+}
+
+func TestEveryMistakeEndsInOneClearLineAndExitCodeTwo(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, test := range append(fileMistakes(dir, file), mistakes...) {
 		t.Run(test.args+test.env, func(t *testing.T) {
 			t.Parallel()
 			var env []string
