@@ -25,6 +25,7 @@ type Metrics struct {
 	state     *prometheus.GaugeVec
 	slots     *prometheus.GaugeVec
 	nodes     *prometheus.GaugeVec
+	expiry    *prometheus.GaugeVec
 }
 
 // A pass takes from microseconds, when nothing is new, to the cap of 3 s on a look at servers
@@ -70,12 +71,16 @@ func New(version string) *Metrics {
 			Name: "valkey_cluster_nodes",
 			Help: "ValkeyNodes of the cluster.",
 		}, ofCluster),
+		expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "valkey_cluster_certificate_expiry_timestamp_seconds",
+			Help: "When the cluster's TLS certificate expires, in seconds since 1970; absent without TLS.",
+		}, ofCluster),
 	}
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "valkey_operator_build_info", ConstLabels: prometheus.Labels{"version": version},
 		Help: "Always 1; the label is the operator's version.",
 	}, func() float64 { return 1 })
-	m.registry.MustRegister(m.decisions, m.passes, m.errors, m.looks, m.leader, m.state, m.slots, m.nodes, build,
+	m.registry.MustRegister(m.decisions, m.passes, m.errors, m.looks, m.leader, m.state, m.slots, m.nodes, m.expiry, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -127,10 +132,15 @@ func (m *Metrics) Cluster(key cache.ObjectName, status *v1alpha1.ValkeyClusterSt
 	m.nodes.WithLabelValues(key.Namespace, key.Name).Set(float64(len(status.Nodes)))
 }
 
+// Certificate shows when the certificate of a cluster expires.
+func (m *Metrics) Certificate(key cache.ObjectName, expires time.Time) {
+	m.expiry.WithLabelValues(key.Namespace, key.Name).Set(float64(expires.Unix()))
+}
+
 // Forget drops the numbers of a cluster that is no more.
 func (m *Metrics) Forget(key cache.ObjectName) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "cluster": key.Name}
-	for _, gauge := range []*prometheus.GaugeVec{m.state, m.slots, m.nodes} {
+	for _, gauge := range []*prometheus.GaugeVec{m.state, m.slots, m.nodes, m.expiry} {
 		gauge.DeletePartialMatch(labels)
 	}
 }

@@ -32,6 +32,9 @@ func TestEveryNumberIsShownAndAClustersAreDroppedWithIt(t *testing.T) {
 		m.Cluster(key, &v1alpha1.ValkeyClusterStatus{State: v1alpha1.ClusterStateActive, SlotsAssigned: 16384,
 			Nodes: make([]v1alpha1.NodeSummary, 6)})
 	}
+	for _, key := range []cache.ObjectName{kept, dropped} {
+		m.Certificate(key, time.Unix(1900000000, 0))
+	}
 	m.Forget(dropped)
 	m.Decided("MeetStrangers", "Meet")
 	m.Looked(20 * time.Millisecond)
@@ -43,6 +46,7 @@ func TestEveryNumberIsShownAndAClustersAreDroppedWithIt(t *testing.T) {
 		`valkey_cluster_state{cluster="kept",namespace="ns",state="Creating"} 0`,
 		`valkey_cluster_slots_assigned{cluster="kept",namespace="ns"} 16384`,
 		`valkey_cluster_nodes{cluster="kept",namespace="ns"} 6`,
+		`valkey_cluster_certificate_expiry_timestamp_seconds{cluster="kept",namespace="ns"} 1.9e+09`,
 		`valkey_operator_decisions_total{action="Meet",rule="MeetStrangers"} 1`,
 		`valkey_operator_look_duration_seconds_count 1`,
 		`valkey_operator_pass_duration_seconds_count{controller="valkeynode"} 1`,

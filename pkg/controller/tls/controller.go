@@ -79,6 +79,7 @@ type Controller struct {
 	wake     func(cache.ObjectName)
 	connect  reach.Connect
 	now      func() time.Time
+	metrics  *metrics.Metrics
 	loop     *loop.Loop
 
 	// ticked is when all servers of a cluster were last told. A new process tells them at once.
@@ -103,7 +104,7 @@ func New(o Options) (*Controller, error) {
 		kube: o.Kube, valkey: o.Valkey, clusters: clusters.Lister(),
 		finder: reach.Finder{Nodes: nodes.Lister(), Pods: o.Pods.Lister()},
 		copier: Copier{Kube: o.Kube, Domain: o.Config.ClusterDomain, Now: o.Now},
-		events: o.Events, domain: o.Config.ClusterDomain, leading: o.Leading, wake: o.Wake, connect: o.Connect, now: o.Now,
+		events: o.Events, domain: o.Config.ClusterDomain, leading: o.Leading, wake: o.Wake, connect: o.Connect, now: o.Now, metrics: o.Metrics,
 		ticked: map[cache.ObjectName]time.Time{},
 	}
 	c.loop = loop.New(loop.Options{Name: Name, Field: "cluster_name", Sync: c.sync, Observe: o.Metrics.Passes(Name)})
@@ -179,6 +180,7 @@ func (c *Controller) tell(ctx context.Context, cluster *v1alpha1.ValkeyCluster, 
 	if kept.copy != nil {
 		if leaf := tlscheck.First(kept.copy.Data[v1alpha1.SecretKeyTLSCert]); leaf != nil {
 			all = append(all, expiry(leaf, c.now()))
+			c.metrics.Certificate(cache.MetaObjectToName(cluster), leaf.NotAfter)
 		}
 	}
 	if len(all) == 0 {
