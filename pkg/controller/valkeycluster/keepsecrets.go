@@ -14,6 +14,7 @@ import (
 	"github.com/momentohq/valkey-operator/pkg/controller/credentials"
 	"github.com/momentohq/valkey-operator/pkg/controller/tls"
 	"github.com/momentohq/valkey-operator/pkg/valkey/config"
+	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
 )
 
 // keepSecret reads the passwords, live and by name: Secrets are never listed or watched. They are
@@ -23,6 +24,11 @@ func (k keeper) keepSecret(ctx context.Context, cluster *v1alpha1.ValkeyCluster,
 	name := cluster.Name + v1alpha1.SuffixAuthSecret
 	have, err := k.kube.CoreV1().Secrets(cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
+	case err == nil && metav1.GetControllerOf(have) == nil && credentials.IsWhole(have) && credentials.InForce(have, k.file(cluster)):
+		// Restored from a backup, which has no owner; the passwords prove it.
+		next := authSecret(cluster)
+		next.Annotations, next.Data = have.Annotations, have.Data
+		return k.writeSecret(ctx, cluster, have, next)
 	case err == nil && !metav1.IsControlledBy(have, cluster):
 		return nil, taken("Secret", name)
 	case err == nil && credentials.IsWhole(have):
@@ -35,13 +41,31 @@ func (k keeper) keepSecret(ctx context.Context, cluster *v1alpha1.ValkeyCluster,
 	next := authSecret(cluster)
 	if isRunning {
 		if !k.recall(cluster, next) {
-			return nil, &blocked{ruleAuthLost, fmt.Sprintf("Secret %q is gone or damaged while servers run that were started with its passwords: restore it, or delete the pods of the cluster to begin anew without data", name)}
+			return nil, &blocked{ruleAuthLost, fmt.Sprintf("Secret %q is gone or damaged while servers run that were started with its passwords: restore it, or set the annotation %s to a new value to replace all nodes at once, without their data", name, v1alpha1.AnnotationRestart)}
 		}
 		klog.FromContext(ctx).Info("making the deleted Secret again with the passwords in force", "secret", name)
 	} else {
 		credentials.New(cluster, next)
 	}
 	return k.writeSecret(ctx, cluster, have, next)
+}
+
+// withoutPasswords is what to do when nobody knows the passwords in force: nothing, unless a person asks for a
+// restart. That takes all nodes at once, and their data: nobody can log in to have it handed over.
+func withoutPasswords(cluster *v1alpha1.ValkeyCluster, nodes []*v1alpha1.ValkeyNode, because string) plan.Decision {
+	var old []plan.Removal
+	for _, n := range nodes {
+		if n.Annotations[v1alpha1.AnnotationRestart] != cluster.Annotations[v1alpha1.AnnotationRestart] {
+			old = append(old, plan.Removal{Node: plan.NodeName(n.Name), PodUID: n.Status.PodUID})
+		}
+	}
+	if len(old) == 0 || cluster.Annotations[v1alpha1.AnnotationRestart] == "" {
+		return plan.Decision{Rule: ruleAuthLost, Why: "somebody has to look", Action: plan.Hold{Because: because}}
+	}
+	return plan.Decision{
+		Rule: ruleAuthLost, Why: "their passwords are lost and a restart is asked for: the data is lost with the nodes",
+		Action: plan.RemoveNodes{Nodes: old},
+	}
 }
 
 // writeSecret creates next, or overwrites have with it.
@@ -80,9 +104,16 @@ func (k keeper) keepSnippet(ctx context.Context, cluster *v1alpha1.ValkeyCluster
 
 // recall fills the Secret from memory, if what is remembered is in the users.acl in force.
 func (k keeper) recall(cluster *v1alpha1.ValkeyCluster, into *corev1.Secret) bool {
+	return k.memory.Recall(cluster.UID, k.file(cluster), into)
+}
+
+// file is the users.acl in force; empty if there is none.
+func (k keeper) file(cluster *v1alpha1.ValkeyCluster) string {
 	have, err := k.configMaps.ConfigMaps(cluster.Namespace).Get(cluster.Name + v1alpha1.SuffixACLConfigMap)
-	return err == nil && metav1.IsControlledBy(have, cluster) &&
-		k.memory.Recall(cluster.UID, have.Data[v1alpha1.ConfigMapKeyACL], into)
+	if err != nil || !metav1.IsControlledBy(have, cluster) {
+		return ""
+	}
+	return have.Data[v1alpha1.ConfigMapKeyACL]
 }
 
 // keepTLS validates the user's TLS Secret and keeps the copy that pods mount. Of a cluster that is

@@ -73,8 +73,11 @@ func (c *Controller) pass(ctx context.Context, cluster *v1alpha1.ValkeyCluster) 
 	case errors.As(err, &stop):
 		s.looked = false
 		s.decision = plan.Decision{Rule: stop.rule, Why: "somebody has to look", Action: plan.Hold{Because: stop.because}}
-		if stop.rule == ruleUnresolved {
+		switch stop.rule {
+		case ruleUnresolved:
 			s.unresolved = stop.because
+		case ruleAuthLost:
+			s.decision = withoutPasswords(cluster, on.scene.nodes, stop.because)
 		}
 	case err != nil:
 		return loop.Result{}, err
