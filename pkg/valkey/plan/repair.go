@@ -188,7 +188,7 @@ func (p *picture) dropUnborn() answer {
 // still alone and empty.
 func (u *unit) unborn() bool {
 	if u.answering() {
-		return !u.core && u.slots.Empty() && u.role == topology.Primary && len(u.server.View.Peers) <= 1
+		return u.slots.Empty() && u.role == topology.Primary && len(u.server.View.Peers) <= 1
 	}
 	return u.unseen() && len(u.told) == 0
 }
@@ -221,27 +221,38 @@ func (p *picture) unneeded(u *unit, before []*unit) bool {
 // nothing: a replica of an empty primary that is gone (it can never be elected), and a newcomer that
 // somebody else's cluster has met or whose config epoch is in use.
 func (p *picture) dropStranded() answer {
+	var waiting answer
 	for _, u := range p.units {
 		if !u.answering() || u.node.Deleting || !u.slots.Empty() {
 			continue
 		}
-		if u.core && u.role == topology.Replica {
-			// One that has a shard of its index is attached there. One that believes its
-			// primary to own slots has not heard yet who took them over.
-			believed, _ := u.server.View.Find(u.following)
-			if u.shard != nil || len(believed.Slots) > 0 {
-				continue
-			}
-			if lost := p.byID[u.following]; lost == nil || lost.gone() && lost.slots.Empty() {
-				return do(RemoveNodes{[]Removal{u.removal()}}, "its primary %s is gone and owned nothing", u.following)
-			}
-			continue
-		}
-		if !u.core && u.role == topology.Primary && p.spoiled(u) {
-			return do(RemoveNodes{[]Removal{u.removal()}}, "it knows servers that are not of this cluster, or has a config epoch in use")
+		why := p.stranded(u)
+		switch other := p.partial(u); {
+		case why == "":
+		case other != nil && len(u.server.View.Peers) > 1: // the one that is not heard may count on it
+			waiting = wait(later, "%s to answer before %s is removed: %s", other.name(), u.name(), why)
+		default:
+			return do(RemoveNodes{[]Removal{u.removal()}}, "%s", why)
 		}
 	}
-	return answer{}
+	return waiting
+}
+
+// stranded says why a node cannot find into the cluster; empty if it can.
+func (p *picture) stranded(u *unit) string {
+	if u.core && u.role == topology.Replica {
+		// One that has a shard of its index is attached there. One that believes its
+		// primary to own slots has not heard yet who took them over.
+		believed, _ := u.server.View.Find(u.following)
+		lost := p.byID[u.following]
+		if u.shard == nil && len(believed.Slots) == 0 && (lost == nil || lost.gone() && lost.slots.Empty()) {
+			return fmt.Sprintf("its primary %s is gone and owned nothing", u.following)
+		}
+	}
+	if !u.core && u.role == topology.Primary && p.spoiled(u) {
+		return "it knows servers that are not of this cluster, or has a config epoch in use"
+	}
+	return ""
 }
 
 // spoiled says that a stranger knows servers which are not ours, or that its config epoch is

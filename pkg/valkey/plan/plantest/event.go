@@ -37,6 +37,12 @@ const (
 	CrashBefore Kind = "operator dies before its next deed"
 	CrashAmid   Kind = "operator dies amid its next deed"
 	CrashAfter  Kind = "operator dies after its next deed"
+	Flush       Kind = "somebody empties all servers" // FLUSHALL
+	HandMove    Kind = "somebody moves slots by hand"
+	LoadLibrary Kind = "somebody loads a function library"
+	Quota       Kind = "no pod can be created" // a quota, a webhook
+	Foreign     Kind = "a foreign server gets the address of one that died"
+	Merge       Kind = "somebody lets a foreign server meet ours"
 	Edit        Kind = "edit" // of the spec: see Event.Edit
 )
 
@@ -100,6 +106,9 @@ func (s *Simulation) fire(e Event) {
 		if e.Edit.Revision != "" || e.Edit.Restart != "" { // a new roll begins
 			clear(s.failovers)
 			op.disturbed = m.now < op.disturbedUntil || !op.calm
+			for _, when := range s.told { // one that is under way belongs to the roll before
+				op.disturbed = op.disturbed || m.now-when < Timeout
+			}
 		}
 		op.apply(e.Edit)
 		return
@@ -110,6 +119,10 @@ func (s *Simulation) fire(e Event) {
 	switch e.Kind {
 	case NoRoom:
 		m.noRoomUntil = until
+	case Quota:
+		m.quotaUntil = until
+	case Flush, HandMove, LoadLibrary, Foreign, Merge:
+		m.meddle(e)
 	case OldCache:
 		m.lagUntil = until
 	case Deaf:

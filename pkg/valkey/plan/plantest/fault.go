@@ -103,7 +103,7 @@ func (m *Model) hitServers(e Event, until time.Duration) {
 func (m *Model) victims(kind Kind) []*server {
 	var out []*server
 	for _, s := range m.servers {
-		fits := s.alive
+		fits := s.alive && s.object != nil
 		switch kind {
 		case KillPrimary, KillShard:
 			fits = fits && s.voter()

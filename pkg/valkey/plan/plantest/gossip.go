@@ -43,6 +43,7 @@ func (m *Model) handshake(a *server, ip string) bool {
 	if b == a {
 		return true
 	}
+	m.merged = m.merged || (a.object == nil) != (b.object == nil)
 	sides := 3
 	if m.chance(m.traits.OneSided) {
 		sides = 1 + m.rng.IntN(2)

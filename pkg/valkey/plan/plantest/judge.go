@@ -8,6 +8,12 @@ import (
 	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
 )
 
+// command is a failover that was asked for.
+type command struct {
+	primary int
+	mode    plan.Mode
+}
+
 func (s *Simulation) judgeFailover(a plan.Failover) {
 	m := s.Model
 	r, p := m.byID(string(a.Replica)), m.byID(string(a.Primary))
@@ -17,10 +23,12 @@ func (s *Simulation) judgeFailover(a plan.Failover) {
 	if p.alive && p.moving() {
 		m.violate(NoMoveFailover, "%s takes part in a running migration", p.id)
 	}
-	if when, told := s.told[p.n]; told && m.now-when < Timeout {
-		m.violate(OneCommand, "a failover of %s was asked for %s ago", p.id, m.now-when)
+	// A stronger command after a weaker one is another matter: the primary may have died since.
+	key := command{p.n, a.Mode}
+	if when, told := s.told[key]; told && m.now-when < Timeout {
+		m.violate(OneCommand, "%s of %s was asked for %s ago", a.Mode, p.id, m.now-when)
 	}
-	s.told[p.n] = m.now
+	s.told[key] = m.now
 	switch a.Mode {
 	case plan.Coordinated:
 		s.judgeOthers(p)
@@ -113,7 +121,7 @@ func (s *Simulation) judgeComplete(target plan.Target) {
 	var served slot.Set
 	owners := 0
 	for _, v := range m.servers {
-		if !v.running() || !v.voter() {
+		if !v.running() || !v.voter() || v.object == nil {
 			continue
 		}
 		served = served.Union(v.me().slots.set)

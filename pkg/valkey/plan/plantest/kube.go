@@ -22,6 +22,7 @@ type object struct {
 	knownID   topology.NodeID
 	pod       *pod // nil: not created yet
 	podAt     time.Duration
+	refused   bool // the API server refuses its pod
 	// shown is the pod as the operator's cache has it; it may lag.
 	shown *pod
 }
@@ -107,7 +108,8 @@ func (o *object) gone(now time.Duration) bool {
 
 func (m *Model) tickPod(o *object) {
 	if o.pod == nil {
-		if m.now >= o.podAt && !o.deleting {
+		o.refused = m.now < m.quotaUntil
+		if m.now >= o.podAt && !o.deleting && !o.refused {
 			m.serial++
 			o.pod = &pod{uid: fmt.Sprintf("u%d", m.serial), phase: phase(plan.PodPending), host: nobody, next: m.now + m.beats(1, 4)}
 		}

@@ -24,6 +24,7 @@ type Model struct {
 
 	// What faults have set, each with its end.
 	noRoomUntil     time.Duration         // no pod can be scheduled
+	quotaUntil      time.Duration         // no pod can be created
 	deafUntil       time.Duration         // votes are lost on their way
 	brokenJobs      int                   // how many migration jobs will fail
 	cutPairs        map[[2]int]cut        // servers that do not reach each other
@@ -37,6 +38,7 @@ type Model struct {
 	functionsLost bool
 
 	onFailover func(index int) // a planned failover succeeded
+	merged     bool            // a foreign server was met
 
 	log       *transcript
 	violation *Violation
@@ -56,6 +58,8 @@ type Traits struct {
 	SlowSync int
 	// ReuseIPs: a new pod gets the address of one that has ended.
 	ReuseIPs bool
+	// SlowStart is how many beats a server may take until it answers.
+	SlowStart int
 	// Libraries is how many function libraries the users have loaded.
 	Libraries int
 }

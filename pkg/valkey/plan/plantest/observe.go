@@ -22,6 +22,9 @@ func (m *Model) Observe() []plan.Node {
 			Name: o.name, Shard: o.shard, Lifecycle: o.lifecycle, Join: o.join, Revision: o.revision,
 			Restart: o.restart, Deleting: o.deleting, KnownID: o.knownID, Pod: m.podFacts(o.shown),
 		}
+		if o.refused {
+			n.Pod.Reason = "exceeded quota"
+		}
 		if s, why := m.hears(o); why != "" {
 			n.Silence = why
 		} else if s != nil && !taken[s] {
@@ -43,6 +46,8 @@ func (m *Model) hears(o *object) (*server, string) {
 	switch {
 	case m.podFacts(o.shown).Gone():
 		return nil, ""
+	case s != nil && s.object == nil:
+		return nil, "WRONGPASS" // another cluster's server has another password
 	case s == nil || !m.reaches(s) || m.now < m.operatorCutFrom[s.host]:
 		return nil, "i/o timeout"
 	case m.now < s.answersAt:

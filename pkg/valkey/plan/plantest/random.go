@@ -28,8 +28,12 @@ func RandomScenario(seed uint64) Scenario {
 	if r.IntN(3) > 0 {
 		at = 40 * time.Second // most fates begin after the bootstrap
 	}
-	for i := range 1 + r.IntN(5) {
-		at += time.Duration(r.IntN(80)) * Beat
+	count, pace := 1+r.IntN(5), 80
+	if r.IntN(8) == 0 { // it never rains but it pours
+		count, pace = 6+r.IntN(8), 16
+	}
+	for i := range count {
+		at += time.Duration(r.IntN(pace)) * Beat
 		e := randomFault(r)
 		if r.IntN(3) == 0 {
 			e = randomEdit(r, i)
@@ -52,7 +56,7 @@ func RandomScenario(seed uint64) Scenario {
 func RandomTraits(r *rand.Rand) Traits {
 	return Traits{
 		Hosts: 2 + r.IntN(3), OneSided: r.IntN(40), Lost: r.IntN(30), Chains: r.IntN(4) == 0,
-		SlowSync: 1 + r.IntN(20), ReuseIPs: r.IntN(2) == 0, Libraries: r.IntN(2),
+		SlowSync: 1 + r.IntN(20), SlowStart: r.IntN(3) * r.IntN(20), ReuseIPs: r.IntN(2) == 0, Libraries: r.IntN(2),
 	}
 }
 
@@ -60,7 +64,7 @@ func RandomTraits(r *rand.Rand) Traits {
 var faults = []Kind{
 	KillPrimary, KillPrimary, KillReplica, KillShard, KillAll, KillNewest, DeletePod, DeletePod, ForceDelete,
 	ForceDelete, DeleteAll, Evict, Drain, HostDown, HostCut, PairCut, Sleep, Sleep, Lag, Deaf, BreakJobs, NoRoom,
-	OldCache, CutOperator, CrashNow, CrashBefore, CrashAmid, CrashAmid, CrashAfter,
+	OldCache, CutOperator, CrashNow, CrashBefore, CrashAmid, CrashAmid, CrashAfter, Flush, HandMove, LoadLibrary, Quota, Foreign,
 }
 
 func randomFault(r *rand.Rand) Event {
@@ -74,7 +78,7 @@ func randomFault(r *rand.Rand) Event {
 		e.For = time.Duration(2+r.IntN(70)) * time.Second
 	case CutOperator:
 		e.For = time.Duration(2+r.IntN(60)) * time.Second
-	case CrashNow, OldCache, PairCut, Sleep, Lag, Deaf, NoRoom:
+	case CrashNow, OldCache, PairCut, Sleep, Lag, Deaf, NoRoom, Quota:
 		e.For = time.Duration(1+r.IntN(20)) * time.Second
 	}
 	return e

@@ -113,7 +113,7 @@ func (m *Model) write() {
 func (m *Model) ownerOf(n int) *server {
 	var best *server
 	for _, s := range m.servers {
-		if s.alive && s.primary() && s.me().slots.set.Has(n) && (best == nil || s.me().epoch > best.me().epoch) {
+		if s.alive && s.object != nil && s.primary() && s.me().slots.set.Has(n) && (best == nil || s.me().epoch > best.me().epoch) {
 			best = s
 		}
 	}

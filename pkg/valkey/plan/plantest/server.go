@@ -94,7 +94,7 @@ func (m *Model) startServer(ip string, host int, version string) *server {
 	s := &server{
 		m: m, n: len(m.servers), ip: ip, host: host, version: version, alive: true,
 		following: nobody, bans: map[int]time.Duration{}, voted: map[int]time.Duration{},
-		answersAt: m.now + m.beats(0, 4),
+		answersAt: m.now + m.beats(0, 4+m.traits.SlowStart),
 	}
 	s.id = topology.NodeID(idOf(m.rng.IntN(256), s.n))
 	m.servers = append(m.servers, s)

@@ -34,7 +34,7 @@ type Simulation struct {
 	OnDeed func(d plan.Decision)
 	// told is when a failover of a primary was asked for last; failovers counts those that came
 	// about in this roll, by scheduling index.
-	told      map[int]time.Duration
+	told      map[command]time.Duration
 	failovers map[int]int
 	// Until ends the run early where it is not 0.
 	Until time.Duration
@@ -45,7 +45,7 @@ func NewSimulation(sc Scenario, planner Planner) *Simulation {
 	m := NewModel(sc.Seed, sc.Traits)
 	s := &Simulation{
 		Scenario: sc, Model: m, Operator: &Operator{m: m, planner: planner, Spec: sc.Start},
-		told: map[int]time.Duration{}, failovers: map[int]int{},
+		told: map[command]time.Duration{}, failovers: map[int]int{},
 	}
 	s.Operator.check = func(obs plan.Observation, target plan.Target, d plan.Decision) {
 		s.Deeds++
@@ -161,7 +161,7 @@ func (s *Simulation) afterBeat() {
 	}
 	var served slot.Set
 	for _, v := range m.servers {
-		if v.running() && v.voter() {
+		if v.running() && v.voter() && v.object != nil {
 			served = served.Union(v.me().slots.set)
 		}
 	}
