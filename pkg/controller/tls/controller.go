@@ -161,7 +161,13 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if err != nil {
 		return loop.Result{}, err
 	}
-	state := sum(kept, shown, c.now())
+	nodes := ofNodes(kept, shown, c.now())
+	if nodes.status == metav1.ConditionTrue && len(shown) == len(members) && reach.AreUp(members) {
+		if err := c.copier.InForce(ctx, kept); err != nil {
+			return loop.Result{}, err
+		}
+	}
+	state := sum(kept, nodes)
 	if err := c.tell(ctx, cluster, kept, state); err != nil {
 		return loop.Result{}, err
 	}

@@ -3,6 +3,8 @@ package tls
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +27,9 @@ const SuffixOtherCopy = v1alpha1.SuffixTLSSecret + "-operator"
 // annotationTaken on the copy is when its present material was taken over, RFC 3339.
 const annotationTaken = v1alpha1.ReservedAnnotationPrefix + "taken-at"
 
+// annotationInForce on the copy is the fingerprint of the material that every node was last seen to use.
+const annotationInForce = v1alpha1.ReservedAnnotationPrefix + "in-force"
+
 // Copier maintains the copy of a cluster's TLS material that pods mount: the last validated
 // one, so that a broken Secret never reaches a node. It remembers nothing.
 type Copier struct {
@@ -44,8 +49,8 @@ type Kept struct {
 	Trust []byte
 	// Invalid is why the user's Secret cannot be used, in the words of contract §5.
 	Invalid string
-	// Held is why it is good and is not taken over all the same.
-	Held string
+	// Held is why it is good and is not taken over all the same. Waits is the same where it passes by itself.
+	Held, Waits string
 
 	copy *corev1.Secret
 }
@@ -66,9 +71,10 @@ func (c Copier) take(ctx context.Context, cluster *v1alpha1.ValkeyCluster, kept 
 	if kept.copy != nil && isSame(kept.copy, material) {
 		return kept, nil
 	}
-	if kept.copy != nil && isRunning && isWhole(names, kept.copy) && !tlscheck.IsTrusted(material, kept.copy.Data[v1alpha1.SecretKeyTLSCA], names) {
-		kept.Held = fmt.Sprintf("TLS Secret %q: the nodes do not trust tls.crt: first add its authority to ca.crt beside the one in force, then replace tls.crt", names.Secret)
-		return kept, nil
+	if kept.copy != nil && isRunning && isWhole(names, kept.copy) {
+		if kept.Held, kept.Waits = hold(names, kept.copy, material); kept.Held+kept.Waits != "" {
+			return kept, nil
+		}
 	}
 	next := c.next(cluster, kept, material)
 	var err error
@@ -195,6 +201,49 @@ func (c Copier) next(cluster *v1alpha1.ValkeyCluster, kept Kept, material *tlsch
 		out.Data[v1alpha1.SecretKeyTLSPreviousCA] = previous
 	}
 	return out
+}
+
+// hold says why nodes that run on the present copy cannot take new material yet. For as long as kubelets take to
+// bring it, some have the old and some the new; each must accept the other's certificate.
+func hold(names tlscheck.Names, have *corev1.Secret, material *tlscheck.Material) (held, waits string) {
+	bundle, before := have.Data[v1alpha1.SecretKeyTLSCA], have.Data[v1alpha1.SecretKeyTLSPreviousCA]
+	switch {
+	case !tlscheck.IsTrusted(material, bundle, names):
+		return fmt.Sprintf("TLS Secret %q: the nodes do not trust tls.crt: first add its authority to ca.crt beside the one in force, then replace tls.crt", names.Secret), ""
+	case have.Annotations[annotationInForce] == fingerprint(have):
+		return "", ""
+	case tlscheck.Includes(material.CA, bundle) && (len(before) == 0 || tlscheck.IsTrusted(material, before, names)):
+		return "", "" // good with whatever a node may have now
+	}
+	return "", fmt.Sprintf("TLS Secret %q has changed again: it is taken over when every node uses what it had before", names.Secret)
+}
+
+// fingerprint tells one certificate and bundle from another.
+func fingerprint(have *corev1.Secret) string {
+	sum := sha256.New()
+	for _, key := range []string{v1alpha1.SecretKeyTLSCert, v1alpha1.SecretKeyTLSCA} {
+		_, _ = sum.Write(have.Data[key]) // a hash takes everything
+		_, _ = sum.Write([]byte{0})
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// InForce remembers on the copy that every node uses its material.
+func (c Copier) InForce(ctx context.Context, kept Kept) error {
+	mark := fingerprint(kept.copy)
+	if kept.copy.Annotations[annotationInForce] == mark {
+		return nil
+	}
+	next := kept.copy.DeepCopy()
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
+	}
+	next.Annotations[annotationInForce] = mark
+	_, err := c.Kube.CoreV1().Secrets(next.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write Secret %s: %w", next.Name, err)
+	}
+	return nil
 }
 
 func isSame(have *corev1.Secret, material *tlscheck.Material) bool {

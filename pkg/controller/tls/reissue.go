@@ -141,8 +141,21 @@ type verdict struct {
 	again           bool
 }
 
-// sum makes one condition of what all servers showed.
-func sum(kept Kept, all []sight, now time.Time) verdict {
+// sum makes one condition of the user's Secret and of what all servers showed.
+func sum(kept Kept, nodes verdict) verdict {
+	switch {
+	case kept.Invalid != "":
+		return verdict{status: metav1.ConditionFalse, reason: reasonInvalid, message: kept.Invalid}
+	case kept.Held != "":
+		return verdict{status: metav1.ConditionFalse, reason: reasonUntrusted, message: kept.Held}
+	case kept.Waits != "":
+		return verdict{metav1.ConditionFalse, reasonPending, kept.Waits, true}
+	}
+	return nodes
+}
+
+// ofNodes is how all servers stand to the copy.
+func ofNodes(kept Kept, all []sight, now time.Time) verdict {
 	var failed, pending, unseen []string
 	inSync := 0
 	for _, s := range all {
@@ -159,10 +172,6 @@ func sum(kept Kept, all []sight, now time.Time) verdict {
 	}
 	hasWaited := kept.copy != nil && now.Sub(takenAt(kept.copy)) >= settle
 	switch {
-	case kept.Invalid != "":
-		return verdict{status: metav1.ConditionFalse, reason: reasonInvalid, message: kept.Invalid}
-	case kept.Held != "":
-		return verdict{status: metav1.ConditionFalse, reason: reasonUntrusted, message: kept.Held}
 	case len(failed) > 0:
 		return verdict{metav1.ConditionFalse, reasonFailed, strings.Join(failed, "; "), len(pending) > 0}
 	case len(pending) > 0:

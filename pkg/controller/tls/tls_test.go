@@ -162,7 +162,7 @@ func TestTheCopyHasTheMaterialTheOwnerAndTheBundleBefore(t *testing.T) {
 		t.Error("the copy lacks one of the bundles")
 	}
 	// A new leaf alone is no new bundle.
-	b.give("mine", leaf(newCA), ca, newCA)
+	b.give("mine", leaf(ca), ca, newCA)
 	b.tick()
 	if have = b.Secret("c-tls"); !bytes.Equal(have.Data["ca-previous.crt"], testca.Bundle(ca)) {
 		t.Error("the bundle before is lost")
@@ -249,6 +249,9 @@ func TestALeafThatNodesDoNotTrustIsHeldUntilTheyDo(t *testing.T) {
 	}
 	b.give("other", first, ca, newCA)
 	b.tick()
+	b.bring("c-0", "c-1")
+	b.Now = b.Now.Add(settle)
+	b.tick()
 	b.give("other", leaf(newCA), newCA)
 	b.tick()
 	b.bring("c-0", "c-1")
@@ -266,6 +269,49 @@ func TestALeafThatNodesDoNotTrustIsHeldUntilTheyDo(t *testing.T) {
 	b.tick()
 	if !bytes.Equal(b.Secret("c-tls").Data["tls.crt"], second.PEM()) {
 		t.Error("a cluster without nodes was held to its first authority")
+	}
+}
+
+// Whoever changes the bundle and then the leaf does not wait for kubelets. The second change waits for the first: a
+// node that has only the old bundle would refuse one that shows the new leaf.
+func TestAChangeThatNeedsTheOneBeforeWaitsForItOnEveryNode(t *testing.T) {
+	b, first := start(t)
+	b.give("mine", first, ca, newCA)
+	b.tick()
+	second := leaf(newCA)
+	b.give("mine", second, ca, newCA)
+	b.bring("c-0")
+	b.tick()
+	b.expect(v1alpha1.ConditionTLSInSync, `False FilesPending: TLS Secret "mine" has changed again`)
+	if !bytes.Equal(b.Secret("c-tls").Data["tls.crt"], first.PEM()) {
+		t.Fatal("the leaf was taken over before every node had its authority")
+	}
+	renewed := leaf(ca) // good with the old bundle and with the new one: nothing to wait for
+	b.give("mine", renewed, ca, newCA)
+	b.tick()
+	if !bytes.Equal(b.Secret("c-tls").Data["tls.crt"], renewed.PEM()) {
+		t.Error("a renewed leaf was held")
+	}
+	b.give("mine", second, ca, newCA)
+	b.bring("c-0", "c-1")
+	for range 6 { // the bundle may not be shown: two minutes
+		b.tick()
+	}
+	if !bytes.Equal(b.Secret("c-tls").Data["tls.crt"], second.PEM()) {
+		t.Fatal("the leaf was not taken over when every node had its authority")
+	}
+	b.give("mine", second, newCA) // the old authority must stay for as long as a node shows the old leaf
+	b.bring("c-0")
+	b.tick()
+	if !bytes.Equal(b.Secret("c-tls").Data["ca.crt"], testca.Bundle(ca, newCA)) {
+		t.Error("the old authority was dropped while a node shows its leaf")
+	}
+	b.bring("c-1")
+	for range 6 {
+		b.tick()
+	}
+	if !bytes.Equal(b.Secret("c-tls").Data["ca.crt"], testca.Bundle(newCA)) {
+		t.Error("the old authority is still there")
 	}
 }
 

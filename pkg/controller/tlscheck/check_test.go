@@ -155,7 +155,7 @@ func TestWhatServersUnderstandIsTaken(t *testing.T) {
 					t.Errorf("%s is not written anew:\n%s", part, text)
 				}
 			}
-			if bytes.Contains(m.Cert, []byte("KEY")) {
+			if bytes.Contains(m.Cert, []byte("PRIVATE KEY")) {
 				t.Error("a private key is among the certificates")
 			}
 			again, err := Check(names, &corev1.Secret{Data: map[string][]byte{"tls.crt": m.Cert, "tls.key": m.Key, "ca.crt": m.CA}})
@@ -210,6 +210,9 @@ func TestTheSoonestAuthorityIsTheOneThatServersShow(t *testing.T) {
 		if IsSerial(long.Cert.SerialNumber.Text(16), got) || IsSerial("", got) || IsSerial("none", got) || IsSerial("00", Soonest(nil)) {
 			t.Error("another serial is taken for it")
 		}
+	}
+	if !Includes(testca.Bundle(long, short), testca.Bundle(short)) || Includes(testca.Bundle(long), testca.Bundle(long, short)) || !Includes(nil, nil) || Includes([]byte("-----BEGIN "), nil) {
+		t.Error("Includes does not compare certificates")
 	}
 	if First(nil) != nil || First([]byte("x")) != nil || !First(good.PEM()).Equal(good.Cert) {
 		t.Error("First is not the first certificate")

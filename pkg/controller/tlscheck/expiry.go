@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 )
 
@@ -65,6 +66,18 @@ func First(text []byte) *x509.Certificate {
 		return nil
 	}
 	return c
+}
+
+// Includes says whether a bundle has every certificate of another, both PEM.
+func Includes(bundle, other []byte) bool {
+	all, err := certificates(bundle)
+	wanted, errOther := certificates(other)
+	if err != nil || errOther != nil {
+		return false
+	}
+	return !slices.ContainsFunc(wanted, func(w *x509.Certificate) bool {
+		return !slices.ContainsFunc(all, func(c *x509.Certificate) bool { return c.Equal(w) })
+	})
 }
 
 // Soonest is the serial of the bundle's certificate that expires first, the first one of equals: the
