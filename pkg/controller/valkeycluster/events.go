@@ -99,7 +99,7 @@ func eventMessage(d plan.Decision) string {
 // logLine logs a changed decision. Some have the words that runbooks search for (contract §7).
 func logLine(logger klog.Logger, s seen) {
 	d := s.decision
-	fields := []any{"rule", string(d.Rule), "action", d.Action.String(), "reason", d.Why}
+	fields := []any{"rule", string(d.Rule), "action", actionText(d.Action), "reason", d.Why}
 	switch a := d.Action.(type) {
 	case plan.Complete:
 		logger.Info("cluster formed, transitioning to Active", fields...)

@@ -140,7 +140,12 @@ func shardStatuses(all []serving) []v1alpha1.ShardStatus {
 	return out
 }
 
-func nodeSummaries(obs plan.Observation) []v1alpha1.NodeSummary {
+// nodeSummaries lists the nodes by name. A silent one keeps the role that it had.
+func nodeSummaries(old []v1alpha1.NodeSummary, obs plan.Observation) []v1alpha1.NodeSummary {
+	roles := map[string]v1alpha1.NodeRole{}
+	for _, n := range old {
+		roles[n.Name] = n.Role
+	}
 	out := make([]v1alpha1.NodeSummary, 0, len(obs.Nodes))
 	for _, n := range obs.Nodes {
 		one := v1alpha1.NodeSummary{
@@ -149,6 +154,7 @@ func nodeSummaries(obs plan.Observation) []v1alpha1.NodeSummary {
 			NodeID:     string(n.ID()),
 			PodIP:      n.Pod.IP,
 			Zone:       n.Pod.Zone,
+			Role:       roles[string(n.Name)],
 		}
 		if n.Server != nil {
 			one.Role = v1alpha1.NodeRole(n.Server.View.Me().Role)

@@ -66,7 +66,7 @@ func deriveStatus(old v1alpha1.ValkeyClusterStatus, s seen) v1alpha1.ValkeyClust
 	isOldNews := s.obs.Creating && isSameText(old.LastAction, out.LastAction) && !hasPodTrouble(s.obs)
 	if s.looked && !isOldNews {
 		owners := servings(s.obs)
-		out.Nodes = nodeSummaries(s.obs)
+		out.Nodes = nodeSummaries(old.Nodes, s.obs)
 		out.Shards = shardStatuses(owners)
 		// During a failover two servers may claim the same slots for a moment.
 		var assigned slot.Set
@@ -137,7 +137,7 @@ func lastAction(old v1alpha1.ValkeyClusterStatus, s seen) *v1alpha1.LastAction {
 	d := s.decision
 	next := &v1alpha1.LastAction{
 		Rule:   string(d.Rule),
-		Action: clip(d.Action.String(), maxActionLength),
+		Action: clip(actionText(d.Action), maxActionLength),
 		Why:    clip(d.Why, maxActionLength),
 		Time:   metav1.NewTime(s.now.Truncate(time.Second)),
 	}
@@ -154,6 +154,14 @@ func lastAction(old v1alpha1.ValkeyClusterStatus, s seen) *v1alpha1.LastAction {
 		return last.DeepCopy()
 	}
 	return next
+}
+
+// actionText is an action for people, who need not know when it is looked at again.
+func actionText(a plan.Action) string {
+	if w, ok := a.(plan.Wait); ok {
+		return "wait for " + w.For
+	}
+	return a.String()
 }
 
 // isWaitText tells a wait from a deed in the text that a status remembers.

@@ -97,8 +97,12 @@ func (c *Controller) pass(ctx context.Context, cluster *v1alpha1.ValkeyCluster) 
 		}
 		return loop.Result{}, err
 	}
-	if deferred != nil && !plan.IsDeed(s.decision.Action) {
-		return loop.Result{}, deferred
+	switch s.decision.Action.(type) {
+	case plan.Done, plan.Hold:
+		// Now there is time for it: an error is tried again ever more slowly.
+		if deferred != nil {
+			return loop.Result{}, deferred
+		}
 	}
 	return again(s.decision.Action), nil
 }
