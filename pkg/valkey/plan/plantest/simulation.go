@@ -2,6 +2,7 @@ package plantest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
@@ -36,6 +37,8 @@ type Simulation struct {
 	// about in this roll, by scheduling index.
 	told      map[command]time.Duration
 	failovers map[int]int
+	// Took is how long after the last event's end the world came to its shape; Bound is how long it might take.
+	Took, Bound time.Duration
 	// Until ends the run early where it is not 0.
 	Until time.Duration
 }
@@ -77,8 +80,9 @@ func (s *Simulation) Run() error {
 			s.fire(events[0])
 			events = events[1:]
 		}
-		if len(events) == 0 && deadline == 0 {
-			deadline = m.now + s.bound()
+		if len(events) == 0 && deadline == 0 && m.now >= s.stillUntil() {
+			s.Bound = s.bound()
+			deadline = m.now + s.Bound
 		}
 		m.Step()
 		passed := op.Tick()
@@ -88,7 +92,9 @@ func (s *Simulation) Run() error {
 		}
 		switch {
 		case op.last.Rule == plan.InShape:
-			quiet++
+			if quiet++; quiet == 1 {
+				s.Took = m.now - (deadline - s.Bound)
+			}
 			op.next = m.now + quietPace
 		case quiet > 0:
 			m.violate(StaysQuiet, "after %d quiet passes: %s", quiet, op.last)
@@ -130,27 +136,29 @@ func (s *Simulation) stillUntil() time.Duration {
 }
 
 // bound is how long it may take to come to the wanted shape once nothing happens any more: each
-// node that may have to be replaced costs a pod, a sync and a failover, one after the other; a
-// lost Kubernetes node costs its eviction; a node that crashes, the pauses between tries.
+// node that may have to be replaced costs a pod, a sync and a failover, one after the other; each
+// fault an election that has to be asked for twice; a lost Kubernetes node its eviction; nodes that
+// crash the longest pause between two tries.
 func (s *Simulation) bound() time.Duration {
+	traits := s.Scenario.Traits
 	nodes := len(s.Model.objects) + s.Operator.Spec.Shards*(s.Operator.Spec.Replicas+1)
-	perNode := 8*time.Second + time.Duration(s.Scenario.Traits.SlowSync)*Beat
-	d := 90*time.Second + time.Duration(nodes)*perNode
+	d := 60*time.Second + time.Duration(nodes)*(6*time.Second+time.Duration(traits.SlowSync+traits.SlowStart)*Beat)
+	lostHost, crashes := time.Duration(0), time.Duration(0)
 	for _, e := range s.Scenario.Events {
 		switch e.Kind {
 		case HostDown, HostCut:
-			d += e.For + hostGrace + evictAfter + 2*podGrace
+			lostHost = hostGrace + evictAfter + 2*podGrace
 		case BreakJobs:
-			d += 2 * time.Minute
+			d += time.Minute
 		case Edit:
-			if e.Edit.Revision != "" {
-				d += 10 * time.Minute
+			if strings.HasPrefix(e.Edit.Revision, BadConfig) {
+				crashes = 5 * time.Minute
 			}
 		default:
-			d += e.For + 4*Timeout
+			d += 4 * Timeout
 		}
 	}
-	return d
+	return d + lostHost + crashes
 }
 
 // afterBeat checks what must hold at every moment.
