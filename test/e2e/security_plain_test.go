@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,9 +16,18 @@ func TestWithoutTLSAndUsersAClusterScalesRollsAndSurvivesToo(t *testing.T) {
 	c.Settle(150*time.Second, 4, 1)
 	c.Scale(3, 1)
 	c.Settle(150*time.Second, 3, 1)
+	before := c.UIDs()
 	s.PatchConfig(s.Name, `{"spec":{"valkey":{"maxmemory-policy":"allkeys-lru"}}}`)
-	time.Sleep(2 * time.Second)
-	c.Settle(240*time.Second, 3, 1)
+	lab.Eventually(t, 240*time.Second, "every pod to be another one", func() error {
+		now := c.UIDs()
+		for name := range before {
+			if _, ok := now[name]; ok {
+				return fmt.Errorf("%s is still there", name)
+			}
+		}
+		return nil
+	})
+	c.Settle(60*time.Second, 3, 1)
 	w.FinishComplete()
 	c.Watch().Fault()
 	c.DeletePods(nil, lab.Pods(c.AssertShape(3, 1).Primaries()[0])...)

@@ -29,6 +29,7 @@ var unseen = map[string]string{
 	"pods list":                        "as above",
 	"services list":                    "as above",
 	"configmaps list":                  "as above",
+	"services create":                  "asked when an apply creates the object, which is a patch in the log",
 	"valkeyclusters/finalizers update": "asked by an admission plugin for owner references, not by a request",
 	"valkeynodes/finalizers update":    "as above",
 }
