@@ -32,6 +32,7 @@ type fakeAPI struct {
 	valkey  *valkeyfake.Clientset
 	objects map[string]map[string]map[string]any // resource, namespace/name
 	version int
+	decoded map[string]runtime.Object // by version: decoding is what the tests' time goes into
 	// writes and reads are what was asked for, as "verb resource[/subresource] name".
 	writes, reads []string
 	// fault, if set, is asked before and after each call; an error ends it there.
@@ -54,7 +55,7 @@ var kinds = map[string]func() runtime.Object{
 }
 
 func newFakeAPI() *fakeAPI {
-	f := &fakeAPI{kube: kubefake.NewSimpleClientset(), valkey: valkeyfake.NewSimpleClientset(), objects: map[string]map[string]map[string]any{}}
+	f := &fakeAPI{kube: kubefake.NewSimpleClientset(), valkey: valkeyfake.NewSimpleClientset(), objects: map[string]map[string]map[string]any{}, decoded: map[string]runtime.Object{}}
 	for name := range kinds {
 		f.objects[name] = map[string]map[string]any{}
 	}
@@ -235,7 +236,12 @@ func (f *fakeAPI) list(resource, namespace string) runtime.Object {
 func (f *fakeAPI) all(resource string) []runtime.Object {
 	var out []runtime.Object
 	for _, key := range slices.Sorted(maps.Keys(f.objects[resource])) {
-		out = append(out, typed(resource, f.objects[resource][key]))
+		o := f.objects[resource][key]
+		version := fmt.Sprint(resource, key, metaOf(o)["uid"], metaOf(o)["resourceVersion"])
+		if f.decoded[version] == nil {
+			f.decoded[version] = typed(resource, o)
+		}
+		out = append(out, f.decoded[version].DeepCopyObject())
 	}
 	return out
 }
