@@ -83,8 +83,6 @@ func (a actor) createNodes(ctx context.Context, on stage, action plan.CreateNode
 		switch {
 		case apierrors.IsAlreadyExists(err):
 			return &notYet{"ValkeyNode " + names[i] + " exists and the cache does not show it yet"}
-		case apierrors.HasStatusCause(err, "NamespaceTerminating"):
-			return &notYet{"the namespace is being deleted"}
 		case err != nil:
 			return fmt.Errorf("create ValkeyNode %s: %w", names[i], err)
 		}

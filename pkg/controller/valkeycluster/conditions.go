@@ -18,6 +18,7 @@ import (
 const (
 	reasonAllServed    = "AllSlotsServed"
 	reasonHealthy      = "Healthy"
+	reasonUnmaintained = "NotMaintained"
 	reasonResolved     = "Resolved"
 	reasonOverridden   = "SettingsOverridden"
 	reasonSupported    = "Supported"
@@ -47,9 +48,13 @@ func conditions(old []metav1.Condition, s seen, last v1alpha1.LastAction, isOldN
 	} else {
 		set(v1alpha1.ConditionPaused, metav1.ConditionFalse, reasonNotPaused, "")
 	}
-	if trouble := degradation(s); trouble != "" {
+	trouble := degradation(s)
+	switch {
+	case trouble != "":
 		set(v1alpha1.ConditionDegraded, metav1.ConditionTrue, last.Rule, trouble)
-	} else {
+	case s.unmaintained != "":
+		set(v1alpha1.ConditionDegraded, metav1.ConditionTrue, reasonUnmaintained, s.unmaintained)
+	default:
 		set(v1alpha1.ConditionDegraded, metav1.ConditionFalse, reasonHealthy, "")
 	}
 	if !s.looked || isOldNews {

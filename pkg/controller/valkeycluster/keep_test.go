@@ -84,8 +84,9 @@ func TestAFailingServiceDoesNotHoldUpARepair(t *testing.T) {
 	for range 60 {
 		b.step()
 	}
-	if b.lastErr == nil {
-		t.Error("that the Service cannot be made is not told")
+	c := meta.FindStatusCondition(b.cluster().Status.Conditions, v1alpha1.ConditionDegraded)
+	if b.lastErr == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "apply Service cart") {
+		t.Errorf("that the Service cannot be made is not told: %v, %+v", b.lastErr, c)
 	}
 	if len(b.nodes()) != 4 || b.cluster().Status.SlotsAssigned != 16384 {
 		t.Error(b.shape())

@@ -42,6 +42,8 @@ type seen struct {
 	// unresolved is the user's error in a reference, notice what a person should know
 	// about references that do resolve.
 	unresolved, notice string
+	// unmaintained is what could not be brought up to date though the rest goes on.
+	unmaintained string
 	// invalid is why the TLS material cannot be used.
 	invalid string
 	now     time.Time

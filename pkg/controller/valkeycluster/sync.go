@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,9 +58,14 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) (loop.Resul
 	default:
 		result, err = c.pass(ctx, cluster)
 	}
-	if isNotYet(err) {
+	switch {
+	case isNotYet(err):
 		klog.FromContext(ctx).V(2).Info("not yet", "reason", err.Error())
 		return loop.Result{RequeueAfter: notYetPause}, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		// The cluster's own deletion is about to come.
+		klog.FromContext(ctx).V(2).Info("the namespace is being deleted")
+		return loop.Result{RequeueAfter: holdRecheck}, nil
 	}
 	return result, err
 }
@@ -83,6 +89,9 @@ func (c *Controller) pass(ctx context.Context, cluster *v1alpha1.ValkeyCluster) 
 		return loop.Result{}, err
 	default:
 		c.decide(ctx, &s, on)
+	}
+	if deferred != nil {
+		s.unmaintained = deferred.Error()
 	}
 	if err := c.tell(ctx, cluster, s); err != nil {
 		return loop.Result{}, err
