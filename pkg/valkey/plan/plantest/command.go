@@ -72,7 +72,10 @@ func (s *server) replicateFrom(id topology.NodeID) error {
 
 func (s *server) forget(id topology.NodeID) error {
 	n, p := s.lookup(id)
+	banned := s.m.byID(string(id))
 	switch {
+	case p == nil && banned != nil && s.m.now < s.bans[banned.n]:
+		return nil // forgotten already
 	case p == nil:
 		return fmt.Errorf("ERR Unknown node %s", id)
 	case n == s.n:
@@ -87,17 +90,7 @@ func (s *server) forget(id topology.NodeID) error {
 			return nil
 		}
 	}
-	s.view[n] = nil
-	s.tables++
-	s.bans[n] = s.m.now + banTime
-	for _, q := range s.view {
-		if q != nil {
-			delete(q.reports, n)
-			if q.of == n {
-				q.of = nobody
-			}
-		}
-	}
+	s.drop(n, s.m.now+banTime)
 	return nil
 }
 
@@ -140,7 +133,7 @@ func (s *server) migrateSlots(set slot.Set, target topology.NodeID) error {
 		return errors.New("ERR Only primaries can migrate slots")
 	case p == nil:
 		return fmt.Errorf("ERR Unknown node %s", target)
-	case n == s.n || p.replica:
+	case n == s.n: // a replica is taken, and the job fails
 		return errors.New("ERR Slots can only be migrated to another primary")
 	case !mine.Empty():
 		return errors.New("ERR Slots are not served by this node")

@@ -101,10 +101,13 @@ func (r *server) askForVotes(force bool) bool {
 	return votes > owners/2
 }
 
+// votesAfter is how long after its start a primary finds it unsafe to vote (measured on 9.1.2).
+const votesAfter = 2 * time.Second
+
 // vote is refused for every reason that a real primary has.
 func (v *server) vote(r *server, force bool) bool {
 	asks := v.peer(r.n)
-	if !v.voter() || asks == nil || r.current < v.current {
+	if !v.voter() || asks == nil || r.current < v.current || v.m.now-v.bornAt < votesAfter {
 		return false
 	}
 	v.current = r.current

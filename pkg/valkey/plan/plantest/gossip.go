@@ -89,6 +89,13 @@ func (a *server) ping(n int, p *peer) {
 	case b == nil:
 		p.linked = false
 	case a.m.connected(a, b):
+		switch {
+		case b.peer(a.n) != nil:
+			p.mutual = a.m.now
+		case a.m.traits.Remeets && a.m.now-p.mutual > Timeout:
+			p.mutual = a.m.now
+			a.meet(b.ip)
+		}
 		b.receive(a)
 		a.receive(b)
 	case a.m.now-p.pong > Timeout/2:
@@ -102,6 +109,7 @@ func (a *server) receive(from *server) {
 		return // the word of a stranger does not count
 	}
 	a.hear(from)
+	a.forgetToo(from)
 	tell := func(n int, q *peer) {
 		p := a.peer(n)
 		if p == nil {
@@ -125,6 +133,34 @@ func (a *server) receive(from *server) {
 		} else if told < rumors && (q.linked || q.slots.n > 0) {
 			told++
 			tell(n, q)
+		}
+	}
+}
+
+// forgetToo: what one server was told to forget it tells the others for as long as the ban lasts;
+// they forget it too, but for their own primary (since Valkey 7.2; measured on 9.1.2).
+func (a *server) forgetToo(from *server) {
+	if !a.m.traits.ForgetSpreads {
+		return
+	}
+	for n, until := range from.bans {
+		if a.m.now < until && a.peer(n) != nil && n != a.n && n != a.following {
+			a.drop(n, until)
+		}
+	}
+}
+
+// drop forgets a server and does not take it back from gossip before a time.
+func (a *server) drop(n int, until time.Duration) {
+	a.view[n] = nil
+	a.tables++
+	a.bans[n] = until
+	for _, q := range a.view {
+		if q != nil {
+			delete(q.reports, n)
+			if q.of == n {
+				q.of = nobody
+			}
 		}
 	}
 }

@@ -54,6 +54,11 @@ type Traits struct {
 	OneSided, Lost int
 	// Chains: a replica whose primary became a replica stays with it (before Valkey 9.1).
 	Chains bool
+	// Remeets: a server that another one does not know meets it again after the node timeout, even
+	// if it was forgotten there: as Valkey 9.1 does (measured).
+	Remeets bool
+	// ForgetSpreads: servers tell each other whom they were told to forget.
+	ForgetSpreads bool
 	// SlowSync is how many beats a full sync may take.
 	SlowSync int
 	// ReuseIPs: a new pod gets the address of one that has ended.

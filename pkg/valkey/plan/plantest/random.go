@@ -55,7 +55,7 @@ func RandomScenario(seed uint64) Scenario {
 // RandomTraits makes some worlds friendly and most not.
 func RandomTraits(r *rand.Rand) Traits {
 	return Traits{
-		Hosts: 2 + r.IntN(3), OneSided: r.IntN(40), Lost: r.IntN(30), Chains: r.IntN(4) == 0,
+		Hosts: 2 + r.IntN(3), OneSided: r.IntN(40), Lost: r.IntN(30), Chains: r.IntN(4) == 0, Remeets: r.IntN(2) == 0, ForgetSpreads: r.IntN(2) == 0,
 		SlowSync: 1 + r.IntN(20), SlowStart: r.IntN(3) * r.IntN(20), ReuseIPs: r.IntN(2) == 0, Libraries: r.IntN(2),
 	}
 }

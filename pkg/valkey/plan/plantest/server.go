@@ -36,6 +36,7 @@ type peer struct {
 	pong        time.Duration // when it was heard last
 	linked      bool
 	noaddr      bool
+	mutual      time.Duration         // when the other side was seen to know this one, too
 	reports     map[int]time.Duration // primaries that call it failing, and when they did last
 
 	// What of it was taken into account last, to skip what is known.
@@ -59,6 +60,7 @@ type server struct {
 	// asleepUntil: stopped by a signal or a stall; it neither hears nor speaks.
 	asleepUntil time.Duration
 	answersAt   time.Duration
+	bornAt      time.Duration
 
 	view      []*peer // by server number; nil: not known
 	greetings []greeting
@@ -94,7 +96,7 @@ func (m *Model) startServer(ip string, host int, version string) *server {
 	s := &server{
 		m: m, n: len(m.servers), ip: ip, host: host, version: version, alive: true,
 		following: nobody, bans: map[int]time.Duration{}, voted: map[int]time.Duration{},
-		answersAt: m.now + m.beats(0, 4+m.traits.SlowStart),
+		bornAt: m.now, answersAt: m.now + m.beats(0, 4+m.traits.SlowStart),
 	}
 	s.id = topology.NodeID(idOf(m.rng.IntN(256), s.n))
 	m.servers = append(m.servers, s)
@@ -130,7 +132,7 @@ func (s *server) setPeer(n int, p *peer) {
 // learn makes another server known.
 func (s *server) learn(n int, ip string) {
 	if s.peer(n) == nil {
-		s.setPeer(n, &peer{ip: ip, of: nobody, slots: nothing, pong: s.m.now})
+		s.setPeer(n, &peer{ip: ip, of: nobody, slots: nothing, pong: s.m.now, mutual: s.m.now})
 	}
 }
 

@@ -87,7 +87,7 @@ func (s *Simulation) Run() error {
 		m.Step()
 		passed := op.Tick()
 		s.afterBeat()
-		if len(events) > 0 || !passed || m.now < s.stillUntil() || m.now <= deadline && m.unsettled() {
+		if deadline == 0 || !passed || m.now <= deadline && m.unsettled() {
 			continue
 		}
 		switch {
