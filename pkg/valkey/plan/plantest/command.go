@@ -1,7 +1,6 @@
 package plantest
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
@@ -13,11 +12,11 @@ import (
 func (s *server) setConfigEpoch(epoch uint64) error {
 	for n, p := range s.view {
 		if p != nil && n != s.n {
-			return errors.New("ERR The user can assign a config epoch only when the node does not know any other node.")
+			return refusal("ERR The user can assign a config epoch only when the node does not know any other node.")
 		}
 	}
 	if s.me().epoch != 0 {
-		return errors.New("ERR Node config epoch is already non-zero")
+		return refusal("ERR Node config epoch is already non-zero")
 	}
 	s.me().epoch = epoch
 	s.current = max(s.current, epoch)
@@ -38,7 +37,7 @@ func (s *server) meet(ip string) {
 // addSlots is all or nothing.
 func (s *server) addSlots(set slot.Set) error {
 	if !s.primary() {
-		return errors.New("ERR a replica cannot own slots")
+		return refusal("ERR a replica cannot own slots")
 	}
 	for _, p := range s.view {
 		if p == nil || p.slots.n == 0 {
@@ -58,11 +57,11 @@ func (s *server) replicateFrom(id topology.NodeID) error {
 	case p == nil:
 		return fmt.Errorf("ERR Unknown node %s", id)
 	case n == s.n:
-		return errors.New("ERR Can't replicate myself")
+		return refusal("ERR Can't replicate myself")
 	case p.replica:
-		return errors.New("ERR I can only replicate a primary, not a replica.")
+		return refusal("ERR I can only replicate a primary, not a replica.")
 	case s.primary() && (s.me().slots.n > 0 || s.keys() > 0):
-		return errors.New("ERR To set a primary the node must be empty and without assigned slots.")
+		return refusal("ERR To set a primary the node must be empty and without assigned slots.")
 	case s.following == n:
 		return nil
 	}
@@ -79,9 +78,9 @@ func (s *server) forget(id topology.NodeID) error {
 	case p == nil:
 		return fmt.Errorf("ERR Unknown node %s", id)
 	case n == s.n:
-		return errors.New("ERR I tried hard but I can't forget myself...")
+		return refusal("ERR I tried hard but I can't forget myself...")
 	case s.following == n:
-		return errors.New("ERR Can't forget my primary!")
+		return refusal("ERR Can't forget my primary!")
 	}
 	for _, j := range s.jobs {
 		if j.state == topology.Running && (j.source.n == n || j.target.n == n) {
@@ -98,11 +97,11 @@ func (s *server) forget(id topology.NodeID) error {
 func (s *server) failover(mode string) error {
 	m := s.m
 	if s.primary() {
-		return errors.New("ERR You should send CLUSTER FAILOVER to a replica")
+		return refusal("ERR You should send CLUSTER FAILOVER to a replica")
 	}
 	p := s.peer(s.following)
 	if p == nil {
-		return errors.New("ERR I'm a replica but my primary is unknown to me")
+		return refusal("ERR I'm a replica but my primary is unknown to me")
 	}
 	switch mode {
 	case "TAKEOVER":
@@ -117,7 +116,7 @@ func (s *server) failover(mode string) error {
 		s.manual = &manual{at: at, ends: m.now + Timeout, force: true}
 	default:
 		if p.fail || !s.linkUp {
-			return errors.New("ERR Primary is down or failed, please use CLUSTER FAILOVER FORCE")
+			return refusal("ERR Primary is down or failed, please use CLUSTER FAILOVER FORCE")
 		}
 		s.manual = &manual{at: m.now + m.beats(0, 1), ends: m.now + Timeout}
 		m.servers[s.following].pausedUntil = m.now + 2*Beat
@@ -130,18 +129,18 @@ func (s *server) migrateSlots(set slot.Set, target topology.NodeID) error {
 	mine := set.Minus(s.me().slots.set)
 	switch {
 	case !s.primary():
-		return errors.New("ERR Only primaries can migrate slots")
+		return refusal("ERR Only primaries can migrate slots")
 	case p == nil:
 		return fmt.Errorf("ERR Unknown node %s", target)
 	case n == s.n: // a replica is taken, and the job fails
-		return errors.New("ERR Slots can only be migrated to another primary")
+		return refusal("ERR Slots can only be migrated to another primary")
 	case !mine.Empty():
-		return errors.New("ERR Slots are not served by this node")
+		return refusal("ERR Slots are not served by this node")
 	}
 	for _, j := range s.jobs {
 		if j.state == topology.Running && j.source == s {
 			if both := j.slots.Intersect(set); !both.Empty() {
-				return errors.New("ERR Slots are already being migrated")
+				return refusal("ERR Slots are already being migrated")
 			}
 		}
 	}
@@ -175,3 +174,8 @@ func (s *server) keys() int64 {
 	}
 	return n
 }
+
+// refusal is an error in the real server's own words, punctuation included.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
