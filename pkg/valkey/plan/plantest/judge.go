@@ -121,7 +121,7 @@ func (s *Simulation) judgeComplete(target plan.Target) {
 	var served slot.Set
 	owners := 0
 	for _, v := range m.servers {
-		if !v.running() || !v.voter() || v.object == nil {
+		if !v.running() || !v.voter() || v.object == nil || v.object.removed {
 			continue
 		}
 		served = served.Union(v.me().slots.set)

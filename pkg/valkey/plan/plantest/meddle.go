@@ -21,17 +21,25 @@ func (m *Model) meddle(e Event) {
 			}
 		}
 	case LoadLibrary:
-		n := 0
-		for _, s := range owners {
-			n += s.me().slots.n
-		}
-		for _, s := range owners {
-			if n >= slot.Count { // else the users try again, later than this run
-				s.libraries++
-			}
-		}
+		m.loadLibrary(owners)
 	case Foreign, Merge:
 		m.foreign(e, owners)
+	}
+}
+
+// loadLibrary is for times when every shard has its slots: at others users would try again.
+func (m *Model) loadLibrary(owners []*server) {
+	n := 0
+	for _, s := range owners {
+		n += s.me().slots.n
+		if s.moving() {
+			return
+		}
+	}
+	for _, s := range owners {
+		if n >= slot.Count {
+			s.libraries++
+		}
 	}
 }
 
