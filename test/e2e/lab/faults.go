@@ -97,7 +97,7 @@ func (c *Cluster) Drain(node string) {
 		}
 	})
 	c.watcher.Fault()
-	if out, err := b.Kubectl("drain", node, "--ignore-daemonsets", "--timeout=100s", "--pod-selector=app.kubernetes.io/instance="+c.Name); err != nil {
+	if out, err := b.Kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=100s", "--pod-selector=app.kubernetes.io/instance="+c.Name); err != nil {
 		c.T.Errorf("kubectl drain %s: %v\n%s", node, err, out)
 	}
 }
