@@ -116,13 +116,13 @@ func allowedRemoval(obs Observation, a RemoveNodes) error {
 	}
 	for _, r := range a.Nodes {
 		n := named(obs, r.Node)
-		if n == nil {
+		if n == nil || n.Pod.Gone() && n.Server == nil {
 			continue
 		}
 		if owned := claimed(obs, n); !owned.Empty() {
 			return fmt.Errorf("remove %s: it owns slots %s", n.Name, owned)
 		}
-		if n.Pod.Gone() || n.ID() == "" || alone(n) {
+		if n.ID() == "" || alone(n) {
 			continue
 		}
 		if jobsOf(obs, n.ID()) {

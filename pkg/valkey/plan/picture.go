@@ -42,6 +42,17 @@ func (u *unit) root() *unit {
 	return u.group
 }
 
+// knownSlots counts the slots that have an owner in the view of an answering server.
+func (u *unit) knownSlots() int {
+	n := 0
+	for i := range u.server.View.Peers {
+		for _, r := range u.server.View.Peers[i].Slots {
+			n += r.Len()
+		}
+	}
+	return n
+}
+
 func (u *unit) answering() bool { return u.server != nil }
 
 // gone is proof that the process does not run any more. For an ID without a ValkeyNode
@@ -202,7 +213,8 @@ func (p *picture) ownWords() {
 }
 
 // findCore groups the answering servers by who lists whom (one side is enough) and takes
-// the group that owns most slots, then the largest, then the one that comes first by name.
+// the group that owns most slots, then the one that knows of most owned slots, be their owners lost,
+// then the largest, then the one that comes first by name.
 func (p *picture) findCore() {
 	var answering []*unit
 	for _, u := range p.units {
@@ -219,12 +231,13 @@ func (p *picture) findCore() {
 			}
 		}
 	}
-	type weight struct{ slots, data, size int }
+	type weight struct{ slots, known, data, size int }
 	weights := map[*unit]weight{}
 	var best *unit
 	for _, u := range answering {
 		w := weights[u.root()]
 		w.slots += u.slots.Len()
+		w.known = max(w.known, u.knownSlots())
 		w.size++
 		if u.role == topology.Replica {
 			w.data++
@@ -235,6 +248,7 @@ func (p *picture) findCore() {
 		r := u.root()
 		if best == nil || cmp.Or(
 			cmp.Compare(weights[r].slots, weights[best].slots),
+			cmp.Compare(weights[r].known, weights[best].known),
 			cmp.Compare(weights[r].data, weights[best].data),
 			cmp.Compare(weights[r].size, weights[best].size)) > 0 {
 			best = r

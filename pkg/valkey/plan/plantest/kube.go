@@ -205,8 +205,8 @@ func (m *Model) terminate(o *object) {
 	case s.alive:
 		s.alive = false
 		p.next = m.now + m.beats(0, 2)
-		if !o.deleting {
-			m.mourn() // not our deed
+		if !o.deleting || s.voter() {
+			m.mourn() // not our deed, or it became an owner after it was
 		}
 	default:
 		p.phase = phase(plan.PodAbsent)
