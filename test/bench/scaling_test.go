@@ -104,9 +104,11 @@ func four(t *testing.T, megabytes int) (*lab.Bare, *lab.Node) {
 	b.Add(2)
 	addrs := b.Addresses()
 	for _, addr := range addrs[6:] {
-		if _, err := b.CLI("--cluster", "add-node", addr, addrs[0]); err != nil {
-			t.Fatal(err)
-		}
+		// Refused until all nodes agree about the one before.
+		lab.Eventually(t, 30*time.Second, "valkey-cli --cluster add-node", func() error {
+			_, err := b.CLI("--cluster", "add-node", addr, addrs[0])
+			return err
+		})
 	}
 	sample := b.Look()
 	target, replica := sample.Nodes[6], sample.Nodes[7]
