@@ -13,7 +13,7 @@ import (
 var exhaustive = flag.Bool("exhaustive", false, "run all single faults at all steps; without it, some of each course")
 
 // sampling is which part of the search is run without the flag.
-const sampling = 131
+const sampling = 211
 
 // course is one of the things that an operator does with a cluster.
 type course struct {

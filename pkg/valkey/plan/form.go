@@ -32,11 +32,11 @@ func (p *picture) createMissing() answer {
 // repairStrength creates the replicas that shards lack and the nodes of lost shards, whose
 // slots nobody owns. Shards that are merely wanted in addition come later.
 func (p *picture) repairStrength() answer {
-	if p.obs.Creating {
-		return p.createMissing()
-	}
 	if !p.contested.Empty() {
 		return answer{} // a primary that was failed over and does not know yet has no shard to fill
+	}
+	if p.obs.Creating {
+		return p.createMissing()
 	}
 	missing := p.missing(JoinPrimary)
 	if p.unassigned.Empty() {

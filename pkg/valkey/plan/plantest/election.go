@@ -72,7 +72,7 @@ func (r *server) failOver() {
 			return
 		}
 		p.breakJobs("failover")
-		r.data, r.offset = p.data, p.offset
+		r.data, r.offset, r.libraries = p.data, p.offset, p.libraries
 	}
 	mf.at = m.now + 2*Timeout // one round of votes
 	if !r.askForVotes(true) {

@@ -46,9 +46,10 @@ const (
 	Edit        Kind = "edit" // of the spec: see Event.Edit
 )
 
-// Event is one thing that happens at a time.
+// Event is one thing that happens at a time, or, with On, once that rule decides after the time.
 type Event struct {
 	At   time.Duration
+	On   plan.RuleName
 	Kind Kind
 	N    int
 	For  time.Duration
@@ -67,6 +68,9 @@ type Change struct {
 
 func (e Event) String() string {
 	s := fmt.Sprintf("%s %s", e.At, e.Kind)
+	if e.On != "" {
+		s = fmt.Sprintf("%s on %s: %s", e.At, e.On, e.Kind)
+	}
 	if e.Kind == Edit {
 		return s + e.Edit.String()
 	}
@@ -115,7 +119,7 @@ func (s *Simulation) fire(e Event) {
 	}
 	op.calm, op.disturbed = false, true
 	until := m.now + e.For
-	op.disturbedUntil = max(op.disturbedUntil, until)
+	op.disturbedUntil, s.still = max(op.disturbedUntil, until), max(s.still, until)
 	switch e.Kind {
 	case NoRoom:
 		m.noRoomUntil = until

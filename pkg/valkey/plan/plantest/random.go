@@ -39,6 +39,9 @@ func RandomScenario(seed uint64) Scenario {
 			e = randomEdit(r, i)
 		}
 		e.At = at
+		if r.IntN(3) == 0 {
+			e.On = moments[r.IntN(len(moments))]
+		}
 		sc.Events = append(sc.Events, e)
 		if bad := e.Edit.Revision; bad != "" && bad[0] != 'r' { // somebody corrects it
 			sc.Events = append(sc.Events, Event{At: at + time.Duration(20+r.IntN(300))*Beat, Kind: Edit, Edit: Change{Revision: fmt.Sprintf("r%d-good", i)}})
@@ -65,6 +68,12 @@ var faults = []Kind{
 	KillPrimary, KillPrimary, KillReplica, KillShard, KillAll, KillNewest, DeletePod, DeletePod, ForceDelete,
 	ForceDelete, DeleteAll, Evict, Drain, HostDown, HostCut, PairCut, Sleep, Sleep, Lag, Deaf, BreakJobs, NoRoom,
 	OldCache, CutOperator, CrashNow, CrashBefore, CrashAmid, CrashAmid, CrashAfter, Flush, HandMove, LoadLibrary, Quota, Foreign,
+}
+
+// moments are decisions that something may happen right after.
+var moments = []plan.RuleName{
+	"SlotsMoving", "SlotsMoving", "SlotsUneven", "OutdatedNodes", "ReplicaNotInSync", "NodeNotRunning", "UnassignedSlots",
+	"PrimaryDown", "DepartedMember", "NodeEnding", "ViewsDisagree", "UnknownNode", "DrainedShard", "ShardCount",
 }
 
 func randomFault(r *rand.Rand) Event {

@@ -37,6 +37,7 @@ type Simulation struct {
 	// about in this roll, by scheduling index.
 	told      map[command]time.Duration
 	failovers map[int]int
+	still     time.Duration // when the last effect of an event has ended
 	// Took is how long after the last event's end the world came to its shape; Bound is how long it might take.
 	Took, Bound time.Duration
 	// Until ends the run early where it is not 0.
@@ -76,11 +77,11 @@ func (s *Simulation) Run() error {
 	events := s.Scenario.Events
 	deadline, quiet := time.Duration(0), 0
 	for m.violation == nil && (s.Until == 0 || m.now < s.Until) {
-		for len(events) > 0 && m.now >= events[0].At {
+		for len(events) > 0 && s.due(events[0]) {
 			s.fire(events[0])
 			events = events[1:]
 		}
-		if len(events) == 0 && deadline == 0 && m.now >= s.stillUntil() {
+		if len(events) == 0 && deadline == 0 && m.now >= s.still {
 			s.Bound = s.bound()
 			deadline = m.now + s.Bound
 		}
@@ -133,13 +134,12 @@ func (m *Model) unsettled() bool {
 	return false
 }
 
-// stillUntil is when the last effect of an event has ended.
-func (s *Simulation) stillUntil() time.Duration {
-	var last time.Duration
-	for _, e := range s.Scenario.Events {
-		last = max(last, e.At+e.For)
-	}
-	return last
+// latest is how long an event waits for its rule before it happens anyway.
+const latest = time.Minute
+
+func (s *Simulation) due(e Event) bool {
+	now := s.Model.now
+	return now >= e.At && (e.On == "" || s.Operator.last.Rule == e.On || now >= e.At+latest)
 }
 
 // bound is how long it may take to come to the wanted shape once nothing happens any more: each
