@@ -103,6 +103,8 @@ func TestOneKeyHasOnePassAtATimeAndKeysRunBesideEachOther(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if most != 3 || total != 6 {
 			t.Errorf("%d keys ran at once and there were %d passes, want 3 and 6 (repeats while running are one)", most, total)
 		}
