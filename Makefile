@@ -58,9 +58,9 @@ soak: ## random worlds for FOR=30m
 e2e: ## end to end on a real three-node cluster
 	$(BED) up
 	$(BED) images
-	go test -count=1 -timeout 45m -parallel 3 -v $(IN_HUB) ./test/e2e/...
+	go test -count=1 -timeout 45m -parallel 3 -v $(IN_HUB) ./test/e2e
 
 bench: ## beside valkey-cli: forming, scaling, rolling, failing over
 	$(BED) up
 	$(BED) images
-	go test -count=1 -timeout 60m -v $(IN_HUB) ./test/bench/...
+	go test -count=1 -timeout 60m -v $(IN_HUB) ./test/bench
