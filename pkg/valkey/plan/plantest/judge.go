@@ -165,7 +165,7 @@ func (s *Simulation) judgeMoves(target plan.Target, a plan.MoveSlots) {
 func (s *Simulation) judgeRetry(from *server, v plan.Move) {
 	m := s.Model
 	for _, j := range from.jobs {
-		if j.source != from || j.target.id != v.To {
+		if j.source != from || j.target.id != v.To || j.byHand {
 			continue
 		}
 		if j.state == topology.Failed && m.now-j.created < time.Second {

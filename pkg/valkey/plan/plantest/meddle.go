@@ -17,7 +17,7 @@ func (m *Model) meddle(e Event) {
 		if len(owners) > 1 {
 			from, to := owners[e.N%len(owners)], owners[(e.N+1)%len(owners)]
 			if !from.moving() && m.connected(from, to) && from.peer(to.n) != nil && to.peer(from.n) != nil {
-				m.startJob(from, to, from.me().slots.set.First(from.me().slots.n/2))
+				m.startJob(from, to, from.me().slots.set.First(from.me().slots.n/2)).byHand = true
 			}
 		}
 	case LoadLibrary:

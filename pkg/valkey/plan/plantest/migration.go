@@ -28,6 +28,7 @@ type job struct {
 	stage          stage
 	next           time.Duration // when the stage ends
 	fails          bool
+	byHand         bool // somebody else than the operator asked for it
 	failsAt        stage
 	created        time.Duration
 	updated        time.Duration
@@ -42,7 +43,7 @@ func (j *job) end(state topology.MigrationState, message string) {
 	j.source.m.note("job %s from %s to %s ends: %s %s", j.name, j.source.id, j.target.id, state, message)
 }
 
-func (m *Model) startJob(source, target *server, slots slot.Set) {
+func (m *Model) startJob(source, target *server, slots slot.Set) *job {
 	m.serial++
 	j := &job{name: fmt.Sprintf("job%d", m.serial), source: source, target: target, slots: slots,
 		state: topology.Running, created: m.now, updated: m.now, next: m.now + m.beats(0, 2)}
@@ -52,6 +53,7 @@ func (m *Model) startJob(source, target *server, slots slot.Set) {
 	}
 	source.jobs = append([]*job{j}, source.jobs...)
 	target.jobs = append([]*job{j}, target.jobs...)
+	return j
 }
 
 // breakJobs fails the server's running jobs.
