@@ -19,9 +19,12 @@ import (
 )
 
 // waitShown waits until every server shows the leaf and the condition says that they use the present material.
+//
+// A change that comes while the nodes still take over the one before waits for a tick of 30 s, then for the
+// kubelets, then for the next tick.
 func waitShown(t *testing.T, c *lab.Cluster, leaf *testca.Pair) {
 	t.Helper()
-	lab.Eventually(t, 60*time.Second, "every server to show the present certificate", func() error {
+	lab.Eventually(t, 150*time.Second, "every server to show the present certificate", func() error {
 		for _, addr := range c.Addresses() {
 			shown, err := lab.Shown(addr)
 			if err != nil {
@@ -38,7 +41,7 @@ func waitShown(t *testing.T, c *lab.Cluster, leaf *testca.Pair) {
 // waitBundle waits until the operator has taken a bundle over and says that servers use it.
 func waitBundle(t *testing.T, c *lab.Cluster, bundle []byte) {
 	t.Helper()
-	lab.Eventually(t, 60*time.Second, "the copy to have the bundle", func() error {
+	lab.Eventually(t, 150*time.Second, "the copy to have the bundle", func() error {
 		secret, err := c.Copy()
 		if err == nil && !bytes.Equal(secret.Data["ca.crt"], bundle) {
 			err = fmt.Errorf("it has another one")
