@@ -284,7 +284,7 @@ func (p *picture) attachReplicas() answer {
 			continue
 		}
 		for _, u := range slices.Concat(s.coming, s.replicas) {
-			if !u.core || u.following == s.primary.id || u.ending() {
+			if !u.core || u.following == s.primary.id || u.ending() || u.node.Lifecycle == Leaving {
 				continue
 			}
 			if u.server.Keys > 0 && u.role == topology.Primary {

@@ -165,6 +165,8 @@ type picture struct {
 	// contested slots are claimed by two answering members; adrift ones by none, though some
 	// view gives them an answering owner: it is just changing.
 	contested, adrift slot.Set
+	// covered: answering members own every slot.
+	covered bool
 	// idle are nodes that belong to no shard of the target.
 	idle []*unit
 }
@@ -310,6 +312,7 @@ func (p *picture) claims() {
 		p.contested = p.contested.Union(own.Intersect(u.slots))
 		own = own.Union(u.slots)
 	}
+	p.covered = own == slot.All()
 	claimed := own
 	for _, u := range p.ghosts {
 		u.slots = u.slots.Minus(own)

@@ -249,7 +249,8 @@ func (p *picture) stranded(u *unit) string {
 			return fmt.Sprintf("its primary %s is gone and owned nothing", u.following)
 		}
 	}
-	if !u.core && u.role == topology.Primary && p.spoiled(u) {
+	// A replica apart may be a last copy, unless answering members own every slot.
+	if !u.core && p.spoiled(u) && (u.role == topology.Primary || p.covered) {
 		return "it knows servers that are not of this cluster, or has a config epoch in use"
 	}
 	return ""

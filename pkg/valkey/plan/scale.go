@@ -67,22 +67,29 @@ func (s *shard) nodeNames() []NodeName {
 	return out
 }
 
-// retireDrained removes the nodes of a leaving shard that owns nothing any more.
+// retireDrained removes the nodes of a leaving shard that owns nothing any more, and a leaving node that
+// a staying shard has in its place: an interrupted scale-in leaves one.
 func (p *picture) retireDrained() answer {
 	for _, s := range p.shards {
-		if !s.leaving() || !s.slots().Empty() {
+		candidates := s.all()
+		switch {
+		case !s.leaving():
+			candidates = slices.Concat(s.replicas, s.coming)
+		case !s.slots().Empty():
 			continue
 		}
 		var gone []Removal
-		for _, u := range s.all() {
+		for _, u := range candidates {
 			if u.node != nil && !u.node.Deleting && u.node.Lifecycle == Leaving {
 				gone = append(gone, u.removal())
 			}
 		}
-		if len(gone) > 0 {
-			return do(RemoveNodes{gone}, "shard %d is drained", s.index)
+		switch {
+		case len(gone) > 0:
+			return do(RemoveNodes{gone}, "they are leaving and own nothing (shard %d)", s.index)
+		case s.leaving():
+			return wait(soon, "the nodes of drained shard %d to end", s.index)
 		}
-		return wait(soon, "the nodes of drained shard %d to end", s.index)
 	}
 	return answer{}
 }

@@ -1,6 +1,7 @@
 package plantest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
@@ -21,8 +22,11 @@ func (m *Model) hitHost(e Event, until time.Duration) {
 		}
 	case HostDown:
 		h.up, h.backAt = false, 0
-		if e.For > 0 {
+		switch {
+		case e.For > 0:
 			h.backAt = until
+		case !slices.ContainsFunc(m.hosts, func(o *host) bool { return o.up || o.backAt > 0 }):
+			h.backAt = m.now + time.Minute // without any host nothing could ever be as wanted
 		}
 		for _, s := range m.servers {
 			if s.alive && s.host == h.n {
