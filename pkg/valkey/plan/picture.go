@@ -22,8 +22,9 @@ type unit struct {
 	// slots: by its own words if it answered, else by the members' newest claim for it,
 	// less what answering members claim themselves.
 	slots slot.Set
-	// told is what other core members say of it.
-	told []told
+	// told is what other core members say of it; epoch is the newest config epoch among that.
+	told  []told
+	epoch uint64
 	// greeting are the addresses that it is shaking hands with.
 	greeting map[string]bool
 	shard    *shard
@@ -300,7 +301,7 @@ func (p *picture) hearsay() {
 		p.ghosts = append(p.ghosts, u)
 		// The newest config epoch knows best what a silent node is.
 		newest := slices.MaxFunc(u.told, func(a, b told) int { return cmp.Compare(a.peer.Epoch, b.peer.Epoch) })
-		u.role, u.following = newest.peer.Role, newest.peer.PrimaryID
+		u.role, u.following, u.epoch = newest.peer.Role, newest.peer.PrimaryID, newest.peer.Epoch
 		u.slots = slot.Of(newest.peer.Slots...)
 	}
 }
@@ -313,9 +314,11 @@ func (p *picture) claims() {
 		own = own.Union(u.slots)
 	}
 	p.covered = own == slot.All()
+	// Of two that do not answer, the claim with the higher config epoch is in force: a replica
+	// that was elected out of our reach owns what some view still gives its dead primary.
 	claimed := own
-	for _, u := range p.ghosts {
-		u.slots = u.slots.Minus(own)
+	for _, u := range slices.SortedStableFunc(slices.Values(p.ghosts), func(a, b *unit) int { return cmp.Compare(b.epoch, a.epoch) }) {
+		u.slots = u.slots.Minus(claimed)
 		claimed = claimed.Union(u.slots)
 	}
 	var all []slot.Range
