@@ -249,9 +249,8 @@ func TestAnOperatorCutOffFromTwoNodesTakesNothingOver(t *testing.T) {
 }
 
 // Two clusters in one namespace; a pod of one gets the address of a dead pod of the other, which still
-// tries to reach it there.
+// tries to reach it there. Not in parallel: the pod of another test could take the address.
 func TestClustersNeverMergeWhenAnAddressIsReused(t *testing.T) {
-	t.Parallel()
 	s := lab.NewSite(t, lab.Options{})
 	a := s.Create("a", 3, 1)
 	sample := a.Settle(60*time.Second, 3, 1)
