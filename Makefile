@@ -12,16 +12,19 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SEEDS ?= 10000
 FOR ?= 30m
 
-.PHONY: help quickstart quickstart-down build manifests generate verify lint check test unit integration e2e bench soak
+.PHONY: help quickstart quickstart-down packages build manifests generate verify lint check test unit integration e2e bench soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-quickstart: ## a Kubernetes cluster on this machine, the operator in it, a Valkey cluster that serves
+quickstart: packages ## a Kubernetes cluster on this machine, the operator in it, a Valkey cluster that serves
 	@test/quickstart/quickstart up
 
 quickstart-down: ## remove all that quickstart made
 	@test/quickstart/quickstart down
+
+packages: ## install the Debian packages that all of this needs and the machine lacks
+	@hack/packages.sh
 
 build: ## the operator and the kubectl plugin, static, in bin/
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...
@@ -43,7 +46,7 @@ lint: ## gofmt, vet, staticcheck, shellcheck and the project's own bans
 check: ## unit tests, scripts and a short simulation, with the race detector (under a minute, warm)
 	CGO_ENABLED=1 go test -race ./pkg/... ./cmd/... ./docs/... ./hack/...
 
-test: lint verify check integration e2e ## everything but the long simulation; what CI runs
+test: packages lint verify check integration e2e ## everything but the long simulation; what CI runs
 
 integration: ## the API's validation on a real API server, our client on real Valkey servers
 	go test -count=1 ./test/integration/...
