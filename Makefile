@@ -54,9 +54,13 @@ integration: ## the API's validation on a real API server, our client on real Va
 .PHONY: simulate
 simulate: ## SEEDS random worlds and every single fault (see docs/testing.md for known failures)
 	go test -count=1 -timeout 40m ./pkg/valkey/plan -run 'TestSimulation$$|TestEverySingleFault' -seeds=$(SEEDS) -exhaustive
+	go test -count=1 ./pkg/controller/valkeycluster -run TestDying -exhaustive
 
-soak: ## random worlds for FOR=30m
+soak: ## random worlds for FOR=30m, then a real shard lost 20 times
 	go test -count=1 -timeout 0 ./pkg/valkey/plan -run 'TestSimulation$$' -first=$$(date +%s)0000 -for=$(FOR) -v
+	$(BED) up
+	$(BED) images
+	go test -count=1 -timeout 60m -v $(IN_HUB) ./test/e2e -run 'TestAWholeShardIsLostAgainAndAgain$$' -rounds=20
 
 e2e: ## end to end on a real three-node cluster
 	$(BED) up
@@ -67,3 +71,5 @@ bench: ## beside valkey-cli: forming, scaling, rolling, failing over
 	$(BED) up
 	$(BED) images
 	go test -count=1 -timeout 60m -v $(IN_HUB) ./test/bench
+	go test -count=1 -run xxx -bench . -benchmem ./pkg/valkey/plan
+	go test -count=1 -run xxx -bench . -benchtime 3x -v ./pkg/controller/valkeycluster

@@ -49,7 +49,7 @@ func failing(t *testing.T, mode string) {
 // measure fails the primary of the lowest slots several times, and tells how long its shard took no writes.
 func measure(c *lab.Cluster, fail func(*lab.Cluster, ...*corev1.Pod)) (back []time.Duration, lost, acked int) {
 	for range rounds {
-		w := c.Write(10*time.Millisecond, 64)
+		w := c.Follow(10*time.Millisecond, 64)
 		time.Sleep(2 * time.Second)
 		sample := c.AssertShape(3, 1)
 		victim := sample.Primaries()[0]
@@ -68,7 +68,7 @@ func measure(c *lab.Cluster, fail func(*lab.Cluster, ...*corev1.Pod)) (back []ti
 }
 
 func drain(t *testing.T, c *lab.Cluster, goal string) {
-	w := c.Write(10*time.Millisecond, 64)
+	w := c.Follow(10*time.Millisecond, 64)
 	time.Sleep(2 * time.Second)
 	at := time.Now()
 	c.Drain(c.AssertShape(3, 1).Primaries()[0].Pod.Spec.NodeName)

@@ -15,7 +15,7 @@ func TestRolling(t *testing.T) {
 	c := s.Create("bench", 3, 1)
 	c.Settle(120*time.Second, 3, 1)
 	lab.Fill(t, c.Client(), data)
-	w := c.Write(10*time.Millisecond, 64)
+	w := c.Follow(10*time.Millisecond, 64)
 	time.Sleep(2 * time.Second)
 	start := time.Now()
 	s.PatchImage(s.Name, fmt.Sprintf(`{"spec":{"tag":%q}}`, s.Bed.Images.OtherTag))

@@ -133,12 +133,12 @@ func TestAPrimaryKilledDuringARollIsReplacedAndTheRollEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	primaries := sample.Primaries()
-	lab.ProcessKilled.Do(c, primaries[len(primaries)-1].Pod)
+	victim := primaries[len(primaries)-1]
+	at := time.Now()
+	lab.ProcessKilled.Do(c, victim.Pod)
 	awaitImage(c, 180*time.Second, s.Bed.Images.OtherTag)
 	c.Settle(90*time.Second, 3, 1)
-	if lost := w.Finish(); len(lost) > w.Acknowledged()/100 {
-		t.Errorf("%d of %d acknowledged writes are lost", len(lost), w.Acknowledged())
-	}
+	assertLost(t, w, w.Finish(), slotsOf(victim), at.Add(-time.Second), at.Add(time.Second))
 }
 
 // A new operator release must move no pod: here the same one, started anew.

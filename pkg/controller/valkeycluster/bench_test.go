@@ -27,7 +27,7 @@ import (
 // bench is the controller between a fake API server and fake Valkey servers. Nothing runs by
 // itself: a test makes passes, lets the kubelet work, and says what the caches get to see.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	api     *fakeAPI
 	valkey  *fakeValkey
 	stores  map[string]cache.Indexer
@@ -41,6 +41,8 @@ type bench struct {
 	lagging map[string]bool
 	seen    map[string]int // the version that a cache is at
 	stuck   bool
+	// launch starts a pod's server and gives its address.
+	launch func() (ip string)
 	// last is how the last pass ended.
 	last    loop.Result
 	lastErr error
@@ -48,10 +50,15 @@ type bench struct {
 
 var theKey = cache.ObjectName{Namespace: "shop", Name: "cart"}
 
-func newBench(t *testing.T, shards, replicas int32) *bench {
+func newBench(t testing.TB, shards, replicas int32) *bench {
 	b := &bench{
 		t: t, api: newFakeAPI(), valkey: newFakeValkey(), events: record.NewFakeRecorder(10000),
 		leading: true, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), lagging: map[string]bool{}, seen: map[string]int{},
+	}
+	b.launch = func() string {
+		ip := fmt.Sprintf("10.0.0.%d", b.pods)
+		b.valkey.start(ip, b.pods)
+		return ip
 	}
 	own := externalversions.NewSharedInformerFactory(b.api.valkey, 0)
 	core := kubeinformers.NewSharedInformerFactory(b.api.kube, 0).Core().V1()
@@ -168,7 +175,7 @@ func (b *bench) kubelet() {
 
 func (b *bench) startPod(ctx context.Context, n *v1alpha1.ValkeyNode) {
 	b.pods++
-	ip := fmt.Sprintf("10.0.0.%d", b.pods)
+	ip := b.launch()
 	pod, err := b.api.kube.CoreV1().Pods(n.Namespace).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Namespace: n.Namespace, Labels: map[string]string{v1alpha1.LabelInstance: theKey.Name}},
 		Spec:       corev1.PodSpec{NodeName: fmt.Sprintf("host-%d", b.pods%3)},
@@ -182,7 +189,6 @@ func (b *bench) startPod(ctx context.Context, n *v1alpha1.ValkeyNode) {
 	if _, err := b.api.valkey.ValkeyV1alpha1().ValkeyNodes(n.Namespace).UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.valkey.start(ip, b.pods)
 }
 
 // killPod takes a pod away with its server.

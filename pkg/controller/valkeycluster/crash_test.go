@@ -1,6 +1,7 @@
 package valkeycluster
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,27 +10,43 @@ import (
 	"github.com/momentohq/valkey-operator/pkg/valkey/client"
 )
 
-// scenarios are what the operator is killed in the middle of. Each begins with a cluster of 2 shards
-// with a replica each, but for the first.
-var scenarios = []struct {
-	name   string
-	formed bool
-	change func(b *bench)
-	// every: with so many calls, not each is a point to die at.
-	every int
-}{
-	{"bootstrap", false, func(*bench) {}, 3},
-	{"scale-out", true, func(b *bench) { b.edit(func(c *v1alpha1.ValkeyCluster) { c.Spec.Shards = 3 }) }, 7},
-	{"scale-in", true, func(b *bench) { b.edit(func(c *v1alpha1.ValkeyCluster) { c.Spec.Shards = 1 }) }, 5},
-	{"roll", true, func(b *bench) {
+var everyCall = flag.Bool("exhaustive", false, "die at every call, not at every few")
+
+type scenario struct {
+	name             string
+	shards, replicas int32
+	formed           bool
+	change           func(b *bench)
+	// few: with so many calls, only each such one is a point to die at, unless -exhaustive is set.
+	few int
+}
+
+func (s scenario) begin(t *testing.T) *bench {
+	b := newBench(t, s.shards, s.replicas)
+	if s.formed {
+		b.settle()
+	}
+	return b
+}
+
+// scenarios are what the operator is killed in the middle of. The last four are the quadrants of failure: with a
+// replica or without one, with a majority of the primaries or without.
+var scenarios = []scenario{
+	{"bootstrap", 2, 1, false, func(*bench) {}, 5},
+	{"scale-out", 2, 1, true, func(b *bench) { b.edit(func(c *v1alpha1.ValkeyCluster) { c.Spec.Shards = 3 }) }, 11},
+	{"scale-in", 2, 1, true, func(b *bench) { b.edit(func(c *v1alpha1.ValkeyCluster) { c.Spec.Shards = 1 }) }, 9},
+	{"roll", 2, 1, true, func(b *bench) {
 		b.editConfig(func(c *v1alpha1.ValkeyConfig) { c.Spec.Valkey = map[string]string{"maxmemory": "1gb"} })
-	}, 23},
-	{"lost primary", true, (*bench).killPrimary, 5},
-	{"lost shard", true, func(b *bench) {
+	}, 41},
+	{"lost shard", 2, 1, true, func(b *bench) {
 		s := b.cluster().Status.Shards[0]
 		b.killPod(s.Primary)
 		b.kill(s.Replicas[0])
-	}, 7},
+	}, 13},
+	{"lost primary, replica, majority", 3, 1, true, func(b *bench) { b.killPrimaries(1) }, 19},
+	{"lost primaries, replicas, no majority", 3, 1, true, func(b *bench) { b.killPrimaries(2) }, 37},
+	{"lost primary, no replica, majority", 3, 0, true, func(b *bench) { b.killPrimaries(1) }, 11},
+	{"lost primaries, no replica, no majority", 3, 0, true, func(b *bench) { b.killPrimaries(2) }, 17},
 }
 
 // killer ends the process at one call: before it is made or after it has been carried out. The
@@ -60,19 +77,22 @@ func (k *killer) silence() error {
 	return &client.UnreachableError{Addr: "anywhere", Command: "any", Err: errCrash}
 }
 
-func begin(t *testing.T, formed bool) *bench {
-	b := newBench(t, 2, 1)
-	if formed {
-		b.settle()
+func (b *bench) killPrimaries(n int) {
+	for _, s := range b.cluster().Status.Shards[:n] {
+		b.killPod(s.Primary)
 	}
-	return b
+	b.refresh()
 }
 
 func TestDyingAtAnyCallEndsInTheUndisturbedState(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			calm := begin(t, s.formed)
+			step := s.few
+			if *everyCall {
+				step = 1
+			}
+			calm := s.begin(t)
 			never := &killer{}
 			calm.api.fault, calm.valkey.fault = never.fault, never.fault
 			s.change(calm)
@@ -81,12 +101,13 @@ func TestDyingAtAnyCallEndsInTheUndisturbedState(t *testing.T) {
 			if never.calls < 10 {
 				t.Fatalf("only %d calls: is anything done at all?", never.calls)
 			}
-			for at := 1; at <= never.calls; at += s.every {
+			t.Logf("%d calls", never.calls)
+			for at := 1; at <= never.calls; at += step {
 				for _, after := range []bool{false, true} {
 					if t.Failed() {
 						return
 					}
-					b := begin(t, s.formed)
+					b := s.begin(t)
 					k := &killer{at: at, after: after}
 					b.api.fault, b.valkey.fault = k.fault, k.fault
 					s.change(b)
@@ -132,5 +153,30 @@ func TestALaggingCacheNeverDoublesANode(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestALaggingCacheEndsInTheUndisturbedState(t *testing.T) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			calm := s.begin(t)
+			s.change(calm)
+			calm.settle()
+			for kind := range calm.stores {
+				b := s.begin(t)
+				s.change(b)
+				for i := range 200 {
+					b.lagging[kind] = i%5 != 4
+					b.step()
+				}
+				b.lagging[kind] = false
+				b.refresh()
+				b.settle()
+				if got := b.shape(); got != calm.shape() {
+					t.Errorf("the cache of %s lagged:\n%s\nwant %s", kind, got, calm.shape())
+				}
+			}
+		})
 	}
 }

@@ -46,6 +46,22 @@ func (f *fakeValkey) start(ip string, n int) {
 
 func (f *fakeValkey) stop(ip string) { delete(f.servers, ip+":6379") }
 
+func (f *fakeValkey) alive(s *fakeServer) bool { return s != nil && f.servers[s.ip+":6379"] == s }
+
+// majority says whether more than half of the primaries with slots that s knows can vote.
+func (f *fakeValkey) majority(s *fakeServer) bool {
+	all, live := 0, 0
+	for _, p := range s.group {
+		if p.primary == "" && !p.slots.Empty() {
+			all++
+			if f.alive(p) {
+				live++
+			}
+		}
+	}
+	return 2*live > all
+}
+
 func (s *fakeServer) role() topology.Role {
 	if s.primary != "" {
 		return topology.Replica
@@ -62,7 +78,8 @@ func (f *fakeValkey) Look(_ context.Context, at Place) (topology.Server, error) 
 	if s == nil {
 		return topology.Server{}, errSilent
 	}
-	out := topology.Server{View: topology.View{Self: s.id}, Version: s.version, StateOK: true, LinkUp: s.primary != "", Migrations: s.jobs}
+	out := topology.Server{View: topology.View{Self: s.id}, Version: s.version, StateOK: true,
+		LinkUp: s.primary != "" && f.alive(s.group[s.primary]), Migrations: s.jobs}
 	ids := make([]topology.NodeID, 0, len(s.group))
 	for id := range s.group {
 		ids = append(ids, id)
@@ -70,7 +87,7 @@ func (f *fakeValkey) Look(_ context.Context, at Place) (topology.Server, error) 
 	slices.Sort(ids)
 	for _, id := range ids {
 		p := s.group[id]
-		alive := f.servers[p.ip+":6379"] == p
+		alive := f.alive(p)
 		out.View.Peers = append(out.View.Peers, topology.Peer{
 			ID: p.id, IP: p.ip, Port: 6379, BusPort: 16379, Role: p.role(), PrimaryID: p.primary,
 			Epoch: p.epoch, Linked: alive, Failed: !alive, Slots: p.slots.Ranges(),
@@ -197,6 +214,12 @@ func (n fakeNode) Failover(_ context.Context, mode client.FailoverMode) error {
 		old := s.group[s.primary]
 		if old == nil {
 			return errors.New("I am not a replica")
+		}
+		if mode == client.Coordinated && !n.f.alive(old) {
+			return errors.New("ERR Master is down or failed, please use CLUSTER FAILOVER FORCE")
+		}
+		if mode != client.Takeover && !n.f.majority(s) {
+			return nil // an election that nobody wins
 		}
 		for _, p := range s.group {
 			s.epoch = max(s.epoch, p.epoch+1)

@@ -171,7 +171,7 @@ func (b *bench) kill(name string) {
 	b.refresh()
 }
 
-func (b *bench) killPrimary() { b.kill(b.cluster().Status.Shards[0].Primary) }
+func (b *bench) killPrimary() { b.killPrimaries(1) }
 
 func TestADeletedClusterTakesEverythingOfItsOwnAlongAndNothingElse(t *testing.T) {
 	b := newBench(t, 2, 1)

@@ -24,13 +24,15 @@ const streams = 32
 // written once; an acknowledged one must be there afterwards, byte for byte.
 type Writer struct {
 	cluster *Cluster
-	client  valkey.Client
 	pause   time.Duration
 	size    int
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 	series  [streams]*series
 }
+
+// A setter writes one key and returns once the write is acknowledged.
+type setter func(ctx context.Context, key, value string) error
 
 type series struct {
 	slot    int
@@ -59,9 +61,17 @@ type Gap struct {
 // Addresses lists host:port of every running pod of the cluster.
 func (c *Cluster) Addresses() []string {
 	c.T.Helper()
-	pods, err := c.Pods()
+	out, err := c.addresses()
 	if err != nil {
 		c.T.Fatalf("list the pods of %s: %v", c.Name, err)
+	}
+	return out
+}
+
+func (c *Cluster) addresses() ([]string, error) {
+	pods, err := c.Pods()
+	if err != nil {
+		return nil, err
 	}
 	var out []string
 	for _, p := range pods {
@@ -69,7 +79,7 @@ func (c *Cluster) Addresses() []string {
 			out = append(out, p.Status.PodIP+":6379")
 		}
 	}
-	return out
+	return out, nil
 }
 
 // Client is a cluster client of the pods that run now, as the cluster's User.
@@ -122,17 +132,43 @@ func Fill(t testing.TB, client valkey.Client, megabytes int) {
 	}
 }
 
-// Write starts a Writer: in each of 32 parts of the slots a write every pause, of size bytes.
+// Write starts a Writer with a cluster client as users have it: in each of 32 parts of the slots a write every
+// pause, of size bytes.
 func (c *Cluster) Write(pause time.Duration, size int) *Writer {
 	c.T.Helper()
+	client := c.Client()
+	return c.writeBy(pause, size, func() setter {
+		return func(ctx context.Context, key, value string) error {
+			return client.Do(ctx, client.B().Set().Key(key).Value(value).Build()).Error()
+		}
+	})
+}
+
+// Follow is Write with the quickest client that there can be; see follower.
+func (c *Cluster) Follow(pause time.Duration, size int) *Writer {
+	c.T.Helper()
+	config, err := c.tlsConfig()
+	if err != nil {
+		c.T.Fatalf("connect to %s: %v", c.Name, err)
+	}
+	all := &pods{cluster: c}
+	return c.writeBy(pause, size, func() setter {
+		f := newFollower(all, config)
+		c.T.Cleanup(f.close) // after the Writer's end
+		return f.set
+	})
+}
+
+func (c *Cluster) writeBy(pause time.Duration, size int, newSetter func() setter) *Writer {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Writer{cluster: c, client: c.Client(), pause: pause, size: size, cancel: cancel}
+	w := &Writer{cluster: c, pause: pause, size: size, cancel: cancel}
 	tags := tagsOfSlots()
 	for i := range w.series {
 		n := (2*i + 1) * slot.Count / (2 * streams)
 		s := &series{slot: n, tag: tags[n], started: time.Now()}
 		w.series[i] = s
-		w.done.Go(func() { w.write(ctx, s) })
+		set := newSetter()
+		w.done.Go(func() { w.write(ctx, s, set) })
 	}
 	c.T.Cleanup(w.stop)
 	return w
@@ -143,7 +179,7 @@ func (w *Writer) stop() {
 	w.done.Wait()
 }
 
-func (w *Writer) write(ctx context.Context, s *series) {
+func (w *Writer) write(ctx context.Context, s *series, set setter) {
 	tick := time.NewTicker(w.pause)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -153,7 +189,7 @@ func (w *Writer) write(ctx context.Context, s *series) {
 		case <-tick.C:
 		}
 		call, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-		err := w.client.Do(call, w.client.B().Set().Key(s.key(n)).Value(s.value(n, w.size)).Build()).Error()
+		err := set(call, s.key(n), s.value(n, w.size))
 		cancel()
 		s.mu.Lock()
 		if err == nil {
