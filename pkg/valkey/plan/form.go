@@ -72,7 +72,7 @@ func (p *picture) missing(join JoinType) []NewNode {
 		if s.primary.node == nil || s.primary.gone() {
 			continue // no replica can join before it is promoted or forgotten
 		}
-		for range per - len(s.usable()) - p.crashes(s.all()) {
+		for range per - p.strength(s) {
 			lacks = append(lacks, NewNode{s.index, replica})
 		}
 	}
@@ -97,6 +97,9 @@ func (p *picture) missing(join JoinType) []NewNode {
 	}
 	return spread(lacks)
 }
+
+// strength counts the nodes that have a seat in a shard.
+func (p *picture) strength(s *shard) int { return len(s.usable()) + p.crashes(s.all()) }
 
 // crashes counts nodes that exited before they answered: retryCrashed sees to them, ever more
 // slowly, and until then they keep their seats.

@@ -140,13 +140,38 @@ func (p *picture) seatNodes() {
 		if u.shard != nil || u.node == nil {
 			continue
 		}
-		if s := p.shardAt(u.node.Shard); s != nil {
+		if s := p.neediest(u.node.Shard); s != nil {
 			u.shard = s
 			s.coming = append(s.coming, u)
 			continue
 		}
 		p.idle = append(p.idle, u)
 	}
+}
+
+// neediest is the shard of an index that has most room, a leaving one only if there is no other.
+// There are two of one index where a primary came back after its replica was elected and kept
+// slots that the replica had not heard of. If one of them got all newcomers, what the other
+// lacks would be created and dropped as superfluous for ever.
+func (p *picture) neediest(index int) *shard {
+	var best *shard
+	for _, s := range p.shards {
+		if s.index == index && (best == nil || cmp.Or(
+			compareBool(s.leaving(), best.leaving()),
+			cmp.Compare(p.room(best), p.room(s))) < 0) {
+			best = s
+		}
+	}
+	return best
+}
+
+// room is how many nodes a shard may still get: one above the target while it is rolled.
+func (p *picture) room(s *shard) int {
+	room := p.target.Replicas + 1 - p.strength(s)
+	if p.rolling(s) {
+		room++
+	}
+	return room
 }
 
 // nearBytes is how far behind its primary a replica may be and still count as in sync: the
