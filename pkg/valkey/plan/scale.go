@@ -180,15 +180,47 @@ func (p *picture) moves() []Move {
 }
 
 // copyFunctions brings function libraries to a new shard before its first slots: they do not
-// move with them, and a shard that took the place of a lost one has none either.
+// move with them, and a shard that took the place of a lost one has none either. Later they are
+// the users': whoever lacks one then may have been told to delete it.
 func (p *picture) copyFunctions(to *unit) answer {
+	if !to.slots.Empty() {
+		return answer{}
+	}
+	var loading *unit
+	known := false
 	for _, s := range p.shards {
-		from := s.primary
-		if to.slots.Empty() && from.core && !from.slots.Empty() && to.server.Libraries < from.server.Libraries {
+		from := s.keeper()
+		switch {
+		case from == nil || s.slots().Empty():
+		case from.server.Loading:
+			loading = from
+		case to.server.Libraries < from.server.Libraries:
 			return do(CopyFunctions{From: from.id, To: to.id}, "%s lacks function libraries", to.name())
+		default:
+			known = true
 		}
 	}
+	if loading != nil && !known {
+		return wait(soon, "%s to load: no other node of a shard can tell which function libraries there are", loading.name())
+	}
 	return answer{}
+}
+
+// keeper is who has the shard's functions: its primary, or the replica that will take the place of
+// one that is lost; nil if there is neither. While it loads it does not know what it has.
+func (s *shard) keeper() *unit {
+	if s.primary.core {
+		return s.primary
+	}
+	if best := s.best(); best != nil {
+		return best
+	}
+	for _, u := range s.replicas {
+		if u.core {
+			return u
+		}
+	}
+	return nil
 }
 
 // addShards creates the nodes of shards that are wanted in addition.
