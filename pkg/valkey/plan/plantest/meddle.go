@@ -27,19 +27,21 @@ func (m *Model) meddle(e Event) {
 	}
 }
 
-// loadLibrary is for times when every shard has its slots: at others users would try again.
+// loadLibrary is for times when every slot is served and none moves: at others users would try
+// again. A primary that was failed over and does not know yet serves nothing that its heir does not.
 func (m *Model) loadLibrary(owners []*server) {
-	n := 0
+	var served slot.Set
 	for _, s := range owners {
-		n += s.me().slots.n
 		if s.moving() {
 			return
 		}
+		served = served.Union(s.me().slots.set)
+	}
+	if served != slot.All() {
+		return
 	}
 	for _, s := range owners {
-		if n >= slot.Count {
-			s.libraries++
-		}
+		s.libraries++
 	}
 }
 
