@@ -22,6 +22,7 @@ import (
 
 	valkeyv1alpha1 "github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/valkey/client"
+	"github.com/momentohq/valkey-operator/test/monitor"
 	"github.com/momentohq/valkey-operator/test/testca"
 )
 
@@ -176,8 +177,44 @@ func (c *Cluster) Ask(addr string, as User, command ...string) (string, error) {
 	return "", err
 }
 
+// Monitor follows what every server is sent from now on; what it gives ends that and lists it.
+func (c *Cluster) Monitor() (stop func() []monitor.Line) {
+	c.T.Helper()
+	operators, err := c.Dialer()
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	var all []*monitor.Follower
+	for _, addr := range c.Addresses() {
+		conn, err := net.DialTimeout("tcp", addr, 2*time.Second)
+		if err != nil {
+			c.T.Fatal(err)
+		}
+		if operators.TLS != nil {
+			conn = tls.Client(conn, operators.TLS)
+		}
+		f, err := monitor.Follow(conn, c.User.Name, c.User.Password)
+		if err != nil {
+			c.T.Fatalf("MONITOR at %s: %v", addr, err)
+		}
+		all = append(all, f)
+	}
+	return func() []monitor.Line {
+		c.T.Helper()
+		var out []monitor.Line
+		for _, f := range all {
+			lines, err := f.Stop()
+			if err != nil || len(lines) == 0 {
+				c.T.Errorf("%d lines, %v", len(lines), err)
+			}
+			out = append(out, lines...)
+		}
+		return out
+	}
+}
+
 // Calls counts the commands that all servers together have been sent since they started, by the server's own
-// name for each: "config|set". (MONITOR does not show administrators' commands.)
+// name for each: "config|set".
 func (c *Cluster) Calls() map[string]int {
 	c.T.Helper()
 	out := map[string]int{}
