@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -193,11 +194,11 @@ func TestSystemPasswordsAreRotatedUnderLoad(t *testing.T) {
 	w.Back(20*time.Second, begun)
 	begun = time.Now()
 	c.Patch(`{"metadata":{"annotations":{"valkey.gomomento.com/rotate-credentials":"today"}}}`)
-	steps := map[int]bool{}
+	steps := map[string]bool{}
 	lab.Eventually(t, 4*time.Minute, "new passwords, and the old ones retired", func() error {
 		now := auth()
-		if n := len(now); !steps[n] { // crash as soon as something happens
-			steps[n] = true
+		if step := fmt.Sprint(slices.Sorted(maps.Keys(now))); !steps[step] { // crash as soon as something happens
+			steps[step] = true
 			s.Operator.Kill()
 			s.Operator.Start()
 		}
@@ -231,31 +232,118 @@ func TestSystemPasswordsAreRotatedUnderLoad(t *testing.T) {
 	s.AssertNoSecrets(before, auth())
 }
 
-// A Secret that is deleted over a running cluster comes back with the passwords in force.
+const authSecret, authSpare = "cache-operator-auth", "cache-operator-auth-spare"
+
+func deleteSecrets(s *lab.Site, names ...string) {
+	s.T.Helper()
+	for _, name := range names {
+		if err := s.Bed.Kube.CoreV1().Secrets(s.Name).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+}
+
+// waitBothSecrets waits until the two Secrets of passwords are there and the same, and gives their data.
+func waitBothSecrets(s *lab.Site) map[string][]byte {
+	s.T.Helper()
+	var data map[string][]byte
+	lab.Eventually(s.T, 60*time.Second, "both Secrets of passwords to be there", func() error {
+		auth, err := s.Bed.Kube.CoreV1().Secrets(s.Name).Get(context.Background(), authSecret, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		spare, err := s.Bed.Kube.CoreV1().Secrets(s.Name).Get(context.Background(), authSpare, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !isSameData(auth.Data, spare.Data) {
+			return fmt.Errorf("they differ")
+		}
+		data = auth.Data
+		return nil
+	})
+	return data
+}
+
+func isSameData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
+
+// A Secret of passwords that is deleted over a running cluster comes back with those in force, whether the operator runs or
+// not. Only without Secret, spare and memory it holds, and says what that means.
 func TestADeletedAuthSecretComesBackWithThePasswordsInForce(t *testing.T) {
 	t.Parallel()
-	s := lab.NewSite(t, lab.Options{})
+	s := lab.NewSite(t, lab.Options{OperatorArgs: lab.NoLease})
 	c := s.Create("cache", 1, 1)
 	c.Settle(aMinuteAndABit, 1, 1)
-	secrets := s.Bed.Kube.CoreV1().Secrets(s.Name)
-	before, err := secrets.Get(context.Background(), "cache-operator-auth", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods := c.UIDs()
-	if err := secrets.Delete(context.Background(), before.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	lab.Eventually(t, 60*time.Second, "the Secret to be back", func() error {
-		now, err := secrets.Get(context.Background(), before.Name, metav1.GetOptions{})
-		if err == nil && !maps.EqualFunc(before.Data, now.Data, func(a, b []byte) bool { return string(a) == string(b) }) {
-			t.Fatal("it has other passwords")
+	before, pods := waitBothSecrets(s), c.UIDs()
+	deleteSecrets(s, authSecret)
+	waitBothSecrets(s)
+	for _, lost := range []string{authSecret, authSpare} {
+		s.Operator.Kill()
+		deleteSecrets(s, lost)
+		s.Operator.Start()
+		if !isSameData(before, waitBothSecrets(s)) {
+			t.Fatal("new passwords were made over a running cluster")
 		}
-		return err
-	})
-	time.Sleep(5 * time.Second)
+	}
+
+	s.Operator.Kill()
+	deleteSecrets(s, authSecret, authSpare)
+	s.Operator.Start()
+	told := []string{fmt.Sprintf("Secret %q is gone", authSecret), fmt.Sprintf("%q too", authSpare), "give up all keys", valkeyv1alpha1.AnnotationRestart}
+	c.WaitCondition(30*time.Second, valkeyv1alpha1.ConditionDegraded, metav1.ConditionTrue, told...)
+	c.WaitEvent(10*time.Second, append(told, "AuthSecretMissing")...)
+	time.Sleep(6 * time.Second) // more than one pass
+	if !maps.Equal(pods, c.UIDs()) {
+		t.Error("pods were replaced and nobody asked for it")
+	}
+	s.PutSecret(authSecret, before) // from a backup
+	c.WaitCondition(30*time.Second, valkeyv1alpha1.ConditionDegraded, metav1.ConditionFalse)
+	if !isSameData(before, waitBothSecrets(s)) {
+		t.Error("the backup is not what is in force")
+	}
 	c.AssertShape(1, 1)
 	if !maps.Equal(pods, c.UIDs()) {
 		t.Error("pods were replaced")
 	}
+	s.AssertNoSecrets(before)
+}
+
+// The operator is killed at each step of a rotation, and the Secret is deleted before it comes back.
+func TestARotationGoesOnWhereItsSecretIsDeletedAtEachStep(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, lab.Options{OperatorArgs: lab.NoLease})
+	c := s.Create("cache", 1, 1)
+	c.Settle(aMinuteAndABit, 1, 1)
+	before, pods := waitBothSecrets(s), c.UIDs()
+	c.Patch(`{"metadata":{"annotations":{"valkey.gomomento.com/rotate-credentials":"today"}}}`)
+	steps := map[string]bool{}
+	lab.Eventually(t, 4*time.Minute, "new passwords, and the old ones retired", func() error {
+		now, err := s.Bed.Kube.CoreV1().Secrets(s.Name).Get(context.Background(), authSecret, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		isNew := !bytes.Equal(now.Data["operator-password"], before["operator-password"])
+		step := fmt.Sprint(slices.Sorted(maps.Keys(now.Data)))
+		if (isNew || len(now.Data) > 3) && !steps[step] {
+			steps[step] = true
+			s.Operator.Kill()
+			deleteSecrets(s, authSecret)
+			s.Operator.Start()
+		} else if isNew && len(now.Data) == 3 {
+			return nil
+		}
+		return fmt.Errorf("it has %s", step)
+	})
+	if len(steps) != 3 {
+		t.Errorf("the Secret was deleted at these steps only: %v", steps)
+	}
+	c.WaitCondition(aMinuteAndABit, valkeyv1alpha1.ConditionACLsInSync, metav1.ConditionTrue)
+	s.AssertNoSecrets(before, waitBothSecrets(s))
+	if !maps.Equal(pods, c.UIDs()) {
+		t.Error("pods were replaced")
+	}
+	// Every replica has to log in anew.
+	c.Watch().Fault()
+	c.DeletePods(nil, lab.Pods(c.AssertShape(1, 1).Primaries()[0])...)
+	c.Settle(aMinuteAndABit, 1, 1)
 }

@@ -300,6 +300,115 @@ func TestARotationGoesStepByStepAndLocksNobodyOut(t *testing.T) {
 	}
 }
 
+// lose deletes a Secret.
+func (b *bench) lose(name string) {
+	b.T.Helper()
+	if err := b.Kube.CoreV1().Secrets(reachtest.Namespace).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+const (
+	authName  = "c-operator-auth"
+	spareName = authName + "-spare"
+)
+
+func TestTheSpareIsMadeAgainAndHasOnlyPasswordsInForce(t *testing.T) {
+	b := newBench(t, 1)
+	auth := b.Secret(authName)
+	isRight := func(what string) {
+		t.Helper()
+		b.pass()
+		spare := b.Secret(spareName)
+		if spare == nil || !credentials.IsCopy(spare, auth) || !metav1.IsControlledBy(spare, b.Get()) || spare.Labels[v1alpha1.LabelManagedBy] != v1alpha1.LabelManagedByValue {
+			t.Errorf("%s: the spare is %v", what, spare)
+		}
+	}
+	isRight("new")
+	b.Writes()
+	isRight("as it should be")
+	if writes := b.Writes(); len(writes) > 0 {
+		t.Errorf("it is written again: %v", writes)
+	}
+	b.lose(spareName)
+	isRight("deleted")
+	damaged := b.Secret(spareName)
+	delete(damaged.Data, v1alpha1.SecretKeyReplPassword)
+	b.PutSecret(damaged)
+	isRight("damaged")
+	restored := b.Secret(spareName)
+	b.lose(spareName)
+	restored.OwnerReferences, restored.ResourceVersion = nil, ""
+	b.PutSecret(restored)
+	isRight("restored without an owner")
+	wrong := auth.DeepCopy()
+	wrong.Data[v1alpha1.SecretKeyOperatorPassword] = []byte("a guess")
+	b.PutSecret(wrong)
+	isRight("the other one damaged")
+	b.PutSecret(auth)
+	b.lose(spareName)
+	b.PutSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: spareName}, Data: map[string][]byte{"mine": []byte("x")}})
+	b.News()
+	b.pass()
+	if s := b.Secret(spareName); string(s.Data["mine"]) != "x" || len(s.OwnerReferences) > 0 {
+		t.Errorf("somebody's Secret was taken: %v", s)
+	}
+	if news := strings.Join(b.News(), "\n"); !strings.Contains(news, `Warning NameTaken Secret "c-operator-auth-spare" exists`) {
+		t.Errorf("nobody is told: %s", news)
+	}
+}
+
+// At each step of a rotation, and between the two writes of a step, either Secret is lost and is made again from the
+// other. What is left lets in where any server may be: it is in the file in force.
+func TestARotationSurvivesTheLossOfEitherSecretAtEachStep(t *testing.T) {
+	for _, lost := range []string{authName, spareName} {
+		for _, between := range []bool{false, true} {
+			b := newBench(t, 2)
+			b.pass()
+			first := b.Secret(authName)
+			c := b.Get()
+			c.Annotations = map[string]string{v1alpha1.AnnotationRotateCredentials: "today"}
+			b.Put(c)
+			seen := map[credentials.Step]bool{}
+			for range 12 {
+				b.render()
+				b.restart()
+				before := b.Secret(authName)
+				b.pass()
+				if between && b.Secret(authName) != nil {
+					b.PutSecret(before) // the process died before its second write
+				}
+				seen[credentials.StepOf(b.Secret(spareName))] = true
+				b.lose(lost)
+				left := b.Secret(map[string]string{authName: spareName, spareName: authName}[lost])
+				if !credentials.IsWhole(left) || !credentials.InForce(left, b.file()) {
+					t.Fatalf("%s lost at step %s: what is left does not log in", lost, credentials.StepOf(left))
+				}
+				if lost == authName { // as the valkeycluster controller does
+					again := credentials.Secret(b.Get(), v1alpha1.SuffixAuthSecret)
+					credentials.Copy(again, left)
+					b.PutSecret(again)
+				}
+			}
+			if between && lost == spareName {
+				continue // each life begins the same step anew
+			}
+			b.render()
+			b.pass()
+			now := b.Secret(authName)
+			if len(seen) != 3 || credentials.StepOf(now) != credentials.Settled || credentials.IsDue(b.Get(), now) || credentials.InForce(first, b.file()) {
+				t.Errorf("%s lost, between %t: steps %v, then %s", lost, between, seen, credentials.StepOf(now))
+			}
+			for name, s := range b.Servers {
+				if s.Settings["primaryauth"] != string(now.Data[v1alpha1.SecretKeyReplPassword]) {
+					t.Errorf("%s was not told the replication password", name)
+				}
+			}
+			b.expect("True InSync")
+		}
+	}
+}
+
 func TestARotationWaitsForANodeThatDoesNotAnswer(t *testing.T) {
 	b := newBench(t, 2, func(c *v1alpha1.ValkeyCluster) {})
 	b.Servers["c-1"].Down = errors.New("silence")

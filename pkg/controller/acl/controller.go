@@ -202,6 +202,9 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if err != nil {
 		return loop.Result{}, err
 	}
+	if err := c.keepSpare(ctx, cluster, auth, file); err != nil {
+		return loop.Result{}, err
+	}
 	wanted := c.wanted(cluster, auth)
 	if wanted.err != nil {
 		return loop.Result{}, wanted.err
@@ -218,7 +221,7 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if err := c.tell(ctx, cluster, state); err != nil {
 		return loop.Result{}, err
 	}
-	isRotating, err := c.rotate(ctx, key, cluster, auth, access, members, state)
+	isRotating, err := c.rotate(ctx, scene{cluster, auth, file, access, members}, state)
 	if err != nil {
 		return loop.Result{}, err
 	}

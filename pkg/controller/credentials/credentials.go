@@ -11,9 +11,18 @@
 //
 // Each step is one write. The next one is taken when every server has loaded the file that the present
 // one asks for.
+//
+// There are two such Secrets, the one that nodes mount and a spare, which has the next step before the first one
+// has. So whichever of them is left alone can log in, and the rotation goes on from there:
+//
+//	first        spare        users.acl   in force of the spare
+//	P            P, next N    P           P
+//	P, next N    N, prev P    P, N        N
+//	N, prev P    N            P, N        N
 package credentials
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,6 +30,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/valkey/acl"
@@ -58,6 +68,38 @@ func StepOf(secret *corev1.Secret) Step {
 		return Switched
 	}
 	return Settled
+}
+
+var clusterKind = v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindValkeyCluster)
+
+// Secret is an empty one of the cluster's two; the suffix, SuffixAuthSecret or SuffixAuthSpare, says which.
+func Secret(cluster *v1alpha1.ValkeyCluster, suffix string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: cluster.Name + suffix, Namespace: cluster.Namespace,
+			Labels:          map[string]string{v1alpha1.LabelInstance: cluster.Name, v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, clusterKind)},
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+}
+
+// Copy gives a Secret the passwords of another and the step that its rotation is at.
+func Copy(into, from *corev1.Secret) {
+	into.Data = maps.Clone(from.Data)
+	for _, key := range []string{annotationRotating, v1alpha1.AnnotationRotateCredentials} {
+		delete(into.Annotations, key)
+		if value, ok := from.Annotations[key]; ok {
+			annotate(into, key, value)
+		}
+	}
+}
+
+// IsCopy says whether Copy would change nothing.
+func IsCopy(have, of *corev1.Secret) bool {
+	return maps.EqualFunc(have.Data, of.Data, bytes.Equal) &&
+		have.Annotations[annotationRotating] == of.Annotations[annotationRotating] &&
+		have.Annotations[v1alpha1.AnnotationRotateCredentials] == of.Annotations[v1alpha1.AnnotationRotateCredentials]
 }
 
 // New fills the Secret of a new cluster. The cluster may carry the annotation already: its passwords

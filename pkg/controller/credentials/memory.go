@@ -1,16 +1,15 @@
 package credentials
 
 import (
-	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory has the Secrets that this process has read, so that one which is deleted over a running
-// cluster can be made again: new passwords would lock everybody out. It is a help and no more: a
-// new process knows nothing. The zero Memory is empty and ready.
+// Memory has the Secrets that this process has read, so that those of a running cluster can be made again even where
+// both are deleted at once: new passwords would lock everybody out. It is a help and no more: a new
+// process knows nothing. The zero Memory is empty and ready.
 type Memory struct {
 	mu   sync.Mutex
 	last map[types.UID]*corev1.Secret
@@ -18,8 +17,8 @@ type Memory struct {
 
 // Remember keeps what the Secret of a cluster says now.
 func (m *Memory) Remember(cluster types.UID, secret *corev1.Secret) {
-	kept := &corev1.Secret{Data: maps.Clone(secret.Data)}
-	kept.Annotations = maps.Clone(secret.Annotations)
+	kept := &corev1.Secret{}
+	Copy(kept, secret)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
@@ -37,10 +36,7 @@ func (m *Memory) Recall(cluster types.UID, file string, into *corev1.Secret) boo
 	if kept == nil || !InForce(kept, file) {
 		return false
 	}
-	into.Data = maps.Clone(kept.Data)
-	for key, value := range kept.Annotations {
-		annotate(into, key, value)
-	}
+	Copy(into, kept)
 	return true
 }
 

@@ -78,7 +78,7 @@ func eventType(s seen) string {
 		if s.obs.Formed {
 			return corev1.EventTypeWarning
 		}
-	case plan.Forget:
+	case plan.Forget, plan.RemoveNodes:
 		if strings.Contains(s.decision.Why, "lost") {
 			return corev1.EventTypeWarning
 		}

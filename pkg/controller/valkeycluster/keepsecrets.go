@@ -19,35 +19,65 @@ import (
 
 // keepSecret reads the passwords, live and by name: Secrets are never listed or watched. They are
 // generated once. New ones over a running cluster's would lock everybody out: a Secret that was deleted or
-// damaged is made again with the passwords that are in force, if this process has seen them.
+// damaged is made again with the passwords that are in force.
 func (k keeper) keepSecret(ctx context.Context, cluster *v1alpha1.ValkeyCluster, isRunning bool) (*corev1.Secret, error) {
-	name := cluster.Name + v1alpha1.SuffixAuthSecret
+	name, file := cluster.Name+v1alpha1.SuffixAuthSecret, k.file(cluster)
+	next := credentials.Secret(cluster, v1alpha1.SuffixAuthSecret)
 	have, err := k.kube.CoreV1().Secrets(cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+	isWhole := err == nil && credentials.IsWhole(have)
 	switch {
-	case err == nil && metav1.GetControllerOf(have) == nil && credentials.IsWhole(have) && credentials.InForce(have, k.file(cluster)):
+	case apierrors.IsNotFound(err):
+		have = nil
+	case err != nil:
+		return nil, fmt.Errorf("get Secret %s: %w", name, err)
+	case metav1.GetControllerOf(have) == nil && isWhole && credentials.InForce(have, file):
 		// Restored from a backup, which has no owner; the passwords prove it.
-		next := authSecret(cluster)
 		next.Annotations, next.Data = have.Annotations, have.Data
 		return k.writeSecret(ctx, cluster, have, next)
-	case err == nil && !metav1.IsControlledBy(have, cluster):
+	case !metav1.IsControlledBy(have, cluster):
 		return nil, taken("Secret", name)
-	case err == nil && credentials.IsWhole(have):
+	case isWhole && (!isRunning || file == "" || credentials.InForce(have, file)):
 		return k.keepSnippet(ctx, cluster, have)
-	case err != nil && !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("get Secret %s: %w", name, err)
-	case err != nil:
-		have = nil
 	}
-	next := authSecret(cluster)
-	if isRunning {
-		if !k.recall(cluster, next) {
-			return nil, &blocked{ruleAuthLost, fmt.Sprintf("Secret %q is gone or damaged while servers run that were started with its passwords: restore it, or set the annotation %s to a new value to replace all nodes at once, without their data", name, v1alpha1.AnnotationRestart)}
-		}
-		klog.FromContext(ctx).Info("making the deleted Secret again with the passwords in force", "secret", name)
-	} else {
+	if !isRunning {
 		credentials.New(cluster, next)
+		return k.writeSecret(ctx, cluster, have, next)
 	}
-	return k.writeSecret(ctx, cluster, have, next)
+	switch isFound, err := k.recall(ctx, cluster, file, next); {
+	case err != nil:
+		return nil, err
+	case isFound:
+		klog.FromContext(ctx).Info("making the Secret again with the passwords in force", "secret", name)
+		return k.writeSecret(ctx, cluster, have, next)
+	case isWhole:
+		return k.keepSnippet(ctx, cluster, have) // it is the file that somebody has changed
+	}
+	return nil, &blocked{ruleAuthLost, fmt.Sprintf("Secret %q is gone or damaged, and its spare %q too: nobody knows the passwords "+
+		"of the servers that run. They go on serving, and nothing is repaired, scaled or rolled. Restore one of the two from a backup; "+
+		"or give up all keys of this cluster: a new value of the annotation %s replaces all nodes at once with empty ones",
+		name, cluster.Name+v1alpha1.SuffixAuthSpare, v1alpha1.AnnotationRestart)}
+}
+
+// recall fills the Secret from memory or from the spare, whichever has passwords that the users.acl in force lets in. Where
+// somebody has taken that file away too, the owner of the spare is proof enough.
+func (k keeper) recall(ctx context.Context, cluster *v1alpha1.ValkeyCluster, file string, into *corev1.Secret) (bool, error) {
+	if k.memory.Recall(cluster.UID, file, into) {
+		return true, nil
+	}
+	name := cluster.Name + v1alpha1.SuffixAuthSpare
+	spare, err := k.kube.CoreV1().Secrets(cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get Secret %s: %w", name, err)
+	}
+	isProven := credentials.InForce(spare, file) || file == "" && metav1.IsControlledBy(spare, cluster)
+	if !credentials.IsWhole(spare) || !isProven {
+		return false, nil
+	}
+	credentials.Copy(into, spare)
+	return true, nil
 }
 
 // withoutPasswords is what to do when nobody knows the passwords in force: nothing, unless a person asks for a
@@ -100,11 +130,6 @@ func (k keeper) keepSnippet(ctx context.Context, cluster *v1alpha1.ValkeyCluster
 	next := have.DeepCopy()
 	next.Data[v1alpha1.SecretKeyPrimaryAuth] = snippet
 	return k.writeSecret(ctx, cluster, have, next)
-}
-
-// recall fills the Secret from memory, if what is remembered is in the users.acl in force.
-func (k keeper) recall(cluster *v1alpha1.ValkeyCluster, into *corev1.Secret) bool {
-	return k.memory.Recall(cluster.UID, k.file(cluster), into)
 }
 
 // file is the users.acl in force; empty if there is none.

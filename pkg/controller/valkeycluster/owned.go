@@ -96,17 +96,6 @@ func aclConfigMap(cluster *v1alpha1.ValkeyCluster, file string) *coreapply.Confi
 		WithData(map[string]string{v1alpha1.ConfigMapKeyACL: file})
 }
 
-// authSecret is to hold the two system passwords; see package credentials.
-func authSecret(cluster *v1alpha1.ValkeyCluster) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: cluster.Name + v1alpha1.SuffixAuthSecret, Namespace: cluster.Namespace,
-			Labels: labelsOf(cluster), OwnerReferences: []metav1.OwnerReference{ownerOf(cluster)},
-		},
-		Type: corev1.SecretTypeOpaque,
-	}
-}
-
 // newNode is a ValkeyNode with everything that it is made from, frozen. Its finalizer is there
 // from the start: there is no moment in which it could go without its pod.
 func newNode(on stage, op controller.Config, name string, n plan.NewNode) *v1alpha1.ValkeyNode {

@@ -160,6 +160,7 @@ func (r remover) removeRest(ctx context.Context, cluster *v1alpha1.ValkeyCluster
 			func() (metav1.Object, error) { return core.ConfigMaps(ns).Get(ctx, file, metav1.GetOptions{}) },
 			func(o metav1.DeleteOptions) error { return core.ConfigMaps(ns).Delete(ctx, file, o) }},
 		secret(name + v1alpha1.SuffixAuthSecret),
+		secret(name + v1alpha1.SuffixAuthSpare),
 		secret(name + v1alpha1.SuffixTLSSecret),
 		secret(name + tls.SuffixOtherCopy),
 	} {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/pkg/controller/credentials"
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
 	"github.com/momentohq/valkey-operator/test/testca"
 )
@@ -25,6 +26,27 @@ func (b *bench) secret(name string) *corev1.Secret {
 		}
 	})
 	return found
+}
+
+func (b *bench) deleteConfigMap(name string) {
+	b.t.Helper()
+	b.asTest(func(ctx context.Context) {
+		if err := b.api.kube.CoreV1().ConfigMaps(theKey.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			b.t.Fatal(err)
+		}
+	})
+}
+
+// file is users.acl.
+func (b *bench) file() string {
+	b.t.Helper()
+	text := ""
+	b.asTest(func(ctx context.Context) {
+		if have, err := b.api.kube.CoreV1().ConfigMaps(theKey.Namespace).Get(ctx, theKey.Name+v1alpha1.SuffixACLConfigMap, metav1.GetOptions{}); err == nil {
+			text = have.Data[v1alpha1.ConfigMapKeyACL]
+		}
+	})
+	return text
 }
 
 func (b *bench) deleteSecret(name string) {
@@ -106,7 +128,105 @@ func TestADeletedOrDamagedAuthSecretIsMadeAgainWithThePasswordsInForce(t *testin
 	same("with another snippet")
 }
 
-// A new process does not know the passwords. It never makes new ones over servers that run, and takes
+// putSpare makes the spare as the acl controller does.
+func (b *bench) putSpare(data map[string][]byte) {
+	b.t.Helper()
+	spare := credentials.Secret(b.cluster(), v1alpha1.SuffixAuthSpare)
+	spare.Data = data
+	b.asTest(func(ctx context.Context) {
+		if _, err := b.api.kube.CoreV1().Secrets(theKey.Namespace).Create(ctx, spare, metav1.CreateOptions{}); err != nil {
+			b.t.Fatal(err)
+		}
+	})
+}
+
+// A new process remembers nothing. The spare has the passwords, and what a hand has damaged is not believed.
+func TestANewProcessMakesTheAuthSecretAgainFromItsSpare(t *testing.T) {
+	for what, damage := range map[string]func(b *bench, name string){
+		"deleted": func(b *bench, name string) { b.deleteSecret(name) },
+		"emptied": func(b *bench, name string) { b.putSecret(name, nil) },
+		"another password in it": func(b *bench, name string) {
+			b.putSecret(name, map[string][]byte{"operator-password": []byte("a"), "repl-password": []byte("b")})
+		},
+		"deleted, and its users.acl": func(b *bench, name string) {
+			b.deleteSecret(name)
+			b.deleteConfigMap(theKey.Name + v1alpha1.SuffixACLConfigMap)
+		},
+	} {
+		b := newBench(t, 1, 1)
+		b.settle()
+		name, file := theKey.Name+v1alpha1.SuffixAuthSecret, b.file()
+		before, nodes := b.secret(name).Data, b.nodeNames()
+		b.putSpare(before)
+		damage(b, name)
+		b.refresh()
+		b.restart()
+		b.settle()
+		now := b.secret(name)
+		if now == nil || !maps.EqualFunc(before, now.Data, bytes.Equal) || !metav1.IsControlledBy(now, b.cluster()) {
+			t.Errorf("%s: the Secret is %v", what, now)
+		}
+		if b.nodeNames() != nodes || b.file() != file {
+			t.Errorf("%s: nodes %s, were %s; the file is the same: %t", what, b.nodeNames(), nodes, b.file() == file)
+		}
+	}
+}
+
+// Each death on the way from the spare to a whole cluster.
+func TestDyingWhileTheAuthSecretIsMadeAgainLosesNothing(t *testing.T) {
+	for at := 1; ; at++ {
+		b := newBench(t, 1, 1)
+		b.settle()
+		name := theKey.Name + v1alpha1.SuffixAuthSecret
+		before, nodes := b.secret(name).Data, b.nodeNames()
+		b.putSpare(before)
+		b.deleteSecret(name)
+		k := &killer{at: at, after: at%2 == 0}
+		b.api.fault, b.valkey.fault = k.fault, k.fault
+		for range 3 {
+			b.restart()
+			b.step()
+		}
+		b.api.fault, b.valkey.fault = nil, nil
+		b.restart()
+		b.settle()
+		if now := b.secret(name); !maps.EqualFunc(before, now.Data, bytes.Equal) || b.nodeNames() != nodes {
+			t.Errorf("killed at call %d (%s): the Secret or a node is another", at, k.where)
+		}
+		if !k.dead {
+			if at < 5 {
+				t.Errorf("only %d calls: is anything done at all?", at)
+			}
+			return
+		}
+	}
+}
+
+// A file that somebody has changed by hand is no reason to doubt the Secret.
+func TestAChangedFileIsWrittenAgainAndTheSecretStays(t *testing.T) {
+	b := newBench(t, 1, 0)
+	b.settle()
+	name, file := theKey.Name+v1alpha1.SuffixAuthSecret, b.file()
+	before := b.secret(name).Data
+	b.asTest(func(ctx context.Context) {
+		maps := b.api.kube.CoreV1().ConfigMaps(theKey.Namespace)
+		have, err := maps.Get(ctx, theKey.Name+v1alpha1.SuffixACLConfigMap, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		have.Data[v1alpha1.ConfigMapKeyACL] = "user somebody on nopass\n"
+		if _, err := maps.Update(ctx, have, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	b.refresh()
+	b.settle()
+	if b.file() != file || !maps.EqualFunc(before, b.secret(name).Data, bytes.Equal) {
+		t.Error("the file or the Secret is another")
+	}
+}
+
+// Without Secret, spare and memory nothing is left. It never makes new passwords over servers that run, and takes
 // nodes away only when a person asks for it.
 func TestWithoutThePasswordsNothingIsDoneUnlessARestartIsAskedFor(t *testing.T) {
 	b := newBench(t, 2, 1)
@@ -120,6 +240,12 @@ func TestWithoutThePasswordsNothingIsDoneUnlessARestartIsAskedFor(t *testing.T) 
 	}
 	if b.secret(name) != nil || b.nodeNames() != nodes || !strings.HasPrefix(b.lastAction(), string(ruleAuthLost)+": hold: Secret") {
 		t.Fatalf("nodes %s, last action %s", b.nodeNames(), b.lastAction())
+	}
+	told := strings.Join(b.news(), "\n")
+	for _, word := range []string{"Warning AuthSecretMissing", `Secret "cart-operator-auth" is gone`, `"cart-operator-auth-spare" too`, "go on serving", "Restore one", "give up all keys", v1alpha1.AnnotationRestart} {
+		if !strings.Contains(told, word) {
+			t.Errorf("no Event says %q:\n%s", word, told)
+		}
 	}
 	wrong := maps.Clone(before)
 	wrong[v1alpha1.SecretKeyOperatorPassword] = []byte("a guess")
@@ -152,7 +278,7 @@ func TestWithoutThePasswordsNothingIsDoneUnlessARestartIsAskedFor(t *testing.T) 
 	if got := b.shape(); got != shape {
 		t.Errorf("%s\nwant %s", got, shape)
 	}
-	if told := strings.Join(b.news(), "\n"); !strings.Contains(told, "the data is lost") {
+	if told := strings.Join(b.news(), "\n"); !strings.Contains(told, "Warning AuthSecretMissing") || !strings.Contains(told, "the data is lost") {
 		t.Errorf("nobody is told of the loss:\n%s", told)
 	}
 }

@@ -65,6 +65,8 @@ const (
 const (
 	// SuffixAuthSecret ends the name of the Secret with the system passwords.
 	SuffixAuthSecret = "-operator-auth"
+	// SuffixAuthSpare ends the name of the Secret that has the same once more: the first one is made again from it.
+	SuffixAuthSpare = "-operator-auth-spare"
 	// SuffixACLConfigMap ends the name of the ConfigMap with the ACL file.
 	SuffixACLConfigMap = "-acl"
 	// SuffixTLSSecret ends the name of the Secret with the validated copy of the TLS material.

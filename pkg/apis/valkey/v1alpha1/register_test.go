@@ -36,6 +36,7 @@ func TestEveryNameThatDerivesFromTheLongestClusterNameIsValid(t *testing.T) {
 		"a node's host name":           validation.IsDNS1123Label(node),
 		"a node's name as label":       validation.IsValidLabelValue(node),
 		"the Secret of passwords":      validation.IsDNS1123Subdomain(cluster + SuffixAuthSecret),
+		"their spare":                  validation.IsDNS1123Subdomain(cluster + SuffixAuthSpare),
 		"the ConfigMap of ACLs":        validation.IsDNS1123Subdomain(cluster + SuffixACLConfigMap),
 		"the Secret of TLS":            validation.IsDNS1123Subdomain(cluster + SuffixTLSSecret),
 		"the ConfigMap of a node":      validation.IsDNS1123Subdomain(node + SuffixNodeConfigMap),
