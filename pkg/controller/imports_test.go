@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"resolve":       nil,
 	"tlscheck":      nil,
 	"credentials":   nil,
-	"reach":         {"loop", "metrics", "resolve", "tlscheck", "credentials"},
+	"reach":         {"loop", "metrics", "resolve", "tlscheck", "credentials", "valkeynode"},
 	"valkeynode":    {"loop", "metrics"},
 	"valkeycluster": {"loop", "metrics", "resolve", "tlscheck", "credentials", "reach", "tls", "valkeynode"},
 	"acl":           {"loop", "metrics", "resolve", "tlscheck", "credentials", "reach", "tls"},

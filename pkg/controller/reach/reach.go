@@ -19,6 +19,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
+	"github.com/momentohq/valkey-operator/pkg/controller/valkeynode"
 	listers "github.com/momentohq/valkey-operator/pkg/generated/listers/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/valkey/client"
 	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
@@ -56,12 +57,15 @@ func (f Finder) Members(cluster *v1alpha1.ValkeyCluster) ([]Member, error) {
 			continue
 		}
 		pod, err := f.Pods.Pods(n.Namespace).Get(n.Name)
-		if err != nil || pod.UID != types.UID(n.Status.PodUID) || pod.DeletionTimestamp != nil ||
-			pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		if err != nil || pod.UID != types.UID(n.Status.PodUID) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		phase := valkeynode.Phase(pod)
+		if phase == corev1.PodFailed || phase == corev1.PodSucceeded {
 			continue
 		}
 		m := Member{Name: n.Name}
-		if pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" && n.Status.NodeID != "" {
+		if phase == corev1.PodRunning && pod.Status.PodIP != "" && n.Status.NodeID != "" {
 			m.Addr = net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(v1alpha1.PortValkey))
 			m.ID = topology.NodeID(n.Status.NodeID)
 		}

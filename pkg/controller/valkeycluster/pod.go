@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/momentohq/valkey-operator/pkg/controller/valkeynode"
 	"github.com/momentohq/valkey-operator/pkg/valkey/plan"
 )
 
@@ -38,7 +39,7 @@ func podFacts(pod *corev1.Pod, zone string, now time.Time) plan.Pod {
 }
 
 func podPhase(pod *corev1.Pod) plan.Phase {
-	switch pod.Status.Phase {
+	switch valkeynode.Phase(pod) {
 	case corev1.PodRunning, corev1.PodUnknown:
 		// Unknown means that the kubelet is not heard of: the process may well be alive.
 		return plan.PodRunning
@@ -113,11 +114,7 @@ func selfEnd(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	if c := podCondition(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
 		return nil
 	}
-	for _, c := range pod.Status.ContainerStatuses {
-		end := c.State.Terminated
-		if end == nil || askedToEnd(pod, end.FinishedAt.Time) {
-			continue
-		}
+	if end := valkeynode.End(pod); end != nil && !askedToEnd(pod, end.FinishedAt.Time) {
 		return end
 	}
 	return nil

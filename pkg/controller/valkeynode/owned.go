@@ -17,6 +17,31 @@ import (
 // containerName is that of the only container in a node's pod.
 const containerName = "valkey"
 
+// Phase is how far a node's pod is. A server that has ended never runs again (restartPolicy Never), so the end of
+// its container is that of the pod: a second before the kubelet says so, which first takes the pod down, and also where
+// a container that somebody injected lives on.
+func Phase(pod *corev1.Pod) corev1.PodPhase {
+	end := End(pod)
+	switch {
+	case end == nil:
+		return pod.Status.Phase
+	case end.ExitCode == 0:
+		return corev1.PodSucceeded
+	}
+	return corev1.PodFailed
+}
+
+// End is how the pod's server ended; nil while it may run. That the kubelet lost sight of a container proves
+// nothing.
+func End(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == containerName && c.State.Terminated != nil && c.State.Terminated.Reason != "ContainerStatusUnknown" {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
 // The volumes of a node's pod.
 const (
 	volumeConfig = "config"

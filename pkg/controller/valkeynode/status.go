@@ -90,7 +90,7 @@ func podRunning(pod *corev1.Pod) metav1.Condition {
 	if pod == nil {
 		return not(ReasonGone, "the pod was removed; a node never gets another")
 	}
-	switch pod.Status.Phase {
+	switch Phase(pod) {
 	case corev1.PodRunning:
 		return condition(v1alpha1.ConditionPodRunning, metav1.ConditionTrue, ReasonRunning, "the pod runs")
 	case corev1.PodFailed, corev1.PodSucceeded:

@@ -249,6 +249,9 @@ func allowedFailover(obs Observation, a Failover) error {
 		if p == nil || p.Server == nil || !replicated(r, p) {
 			return fmt.Errorf("failover to %s: it is not in sync", r.Name)
 		}
+		if p.Deleting || p.Pod.Deleting {
+			return nil // the shard is disturbed already, and not by us
+		}
 		if other := unheard(obs, nil); other != nil {
 			return fmt.Errorf("failover to %s: the view is partial, %s does not answer", r.Name, other.Name)
 		}

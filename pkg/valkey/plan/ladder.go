@@ -82,6 +82,7 @@ var bootstrap = rung{Bootstrap, []rule{
 // another's repair; but what waits here holds up every later group.
 var stability = rung{Stability, []rule{
 	{"PrimaryDown", (*picture).promote},
+	{"PrimaryEnding", (*picture).handOver},
 	{"UnwantedNode", (*picture).dropUnborn},
 	{"DepartedMember", (*picture).forgetDeparted},
 	{"DeadNode", (*picture).dropDead},

@@ -23,6 +23,7 @@ func TestTheLadderHasTheContractsOrder(t *testing.T) {
 	}
 	const safety = "safety Paused\nsafety ForeignNode\nsafety SplitCluster\n"
 	formed := safety + `stability PrimaryDown
+stability PrimaryEnding
 stability UnwantedNode
 stability DepartedMember
 stability DeadNode

@@ -66,6 +66,22 @@ func (p *picture) promoteIn(s *shard) answer {
 	return wait(soon, "%s: primary unhealthy but replicas exist, waiting for auto-failover", primary.name())
 }
 
+// handOver has a replica take over from a primary that is being removed while it still serves. The server does so
+// itself when its process is asked to end, but first awaits a replica's next report, for up to a second while
+// keys are written; the coordinated failover asks for it.
+func (p *picture) handOver() answer {
+	for _, s := range p.shards {
+		u := s.primary
+		if s.slots().Empty() || !u.ending() || !u.answering() || len(p.moving(u)) > 0 || p.obs.attempts("PrimaryEnding", string(u.id)).Count > 0 {
+			continue
+		}
+		if heir := s.best(); heir != nil && !heir.ending() && inSync(heir, u) {
+			return do(Failover{Replica: heir.id, Primary: u.id, Mode: Coordinated}, "primary %s of shard %d is being removed", u.name(), s.index)
+		}
+	}
+	return answer{}
+}
+
 // provenDead says that the primary's process has ended, by the word of the API server and,
 // where the pod is merely absent, of its own replica's broken link.
 func provenDead(primary, replica *unit) bool {

@@ -58,10 +58,10 @@ func subjects(d Decision) []string {
 // awaited says whether the trouble that an attempt was for is still there.
 func (p *picture) awaited(a *Attempt, moves []Move) bool {
 	switch a.Kind {
-	case "PrimaryDown", "OutdatedNodes":
+	case "PrimaryDown", "PrimaryEnding", "OutdatedNodes":
 		u := p.byID[topology.NodeID(a.Subject)]
 		return u != nil && u.shard != nil && u.shard.primary == u && !u.slots.Empty() &&
-			(a.Kind == "OutdatedNodes" || !u.answering())
+			(a.Kind != "PrimaryDown" || !u.answering())
 	case "SlotsUneven":
 		if !slices.ContainsFunc(moves, func(m Move) bool { return m.pair() == a.Subject }) {
 			return false

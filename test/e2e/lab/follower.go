@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mediocregopher/radix/v4"
@@ -26,29 +26,30 @@ type follower struct {
 	conn   radix.Conn
 }
 
-// pods are the addresses of a cluster's pods, asked for at most every 250 ms.
+// pods are the addresses of a cluster's pods, read anew every 250 ms, so that no follower waits for the API server.
 type pods struct {
 	cluster *Cluster
-	mu      sync.Mutex
-	addrs   []string
-	read    time.Time
-	turn    int
+	addrs   atomic.Pointer[[]string]
+	turn    atomic.Int64
+}
+
+func (p *pods) refresh(ctx context.Context) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if addrs, err := p.cluster.addresses(); err == nil && len(addrs) > 0 {
+			p.addrs.Store(&addrs)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
 }
 
 func (p *pods) next() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.read) > 250*time.Millisecond {
-		p.read = time.Now()
-		if addrs, err := p.cluster.addresses(); err == nil && len(addrs) > 0 {
-			p.addrs = addrs
-		}
-	}
-	if len(p.addrs) == 0 {
-		return ""
-	}
-	p.turn++
-	return p.addrs[p.turn%len(p.addrs)]
+	addrs := *p.addrs.Load()
+	return addrs[int(p.turn.Add(1))%len(addrs)]
 }
 
 func newFollower(p *pods, config *tls.Config) *follower {

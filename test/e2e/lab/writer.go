@@ -151,7 +151,12 @@ func (c *Cluster) Follow(pause time.Duration, size int) *Writer {
 	if err != nil {
 		c.T.Fatalf("connect to %s: %v", c.Name, err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.T.Cleanup(cancel)
 	all := &pods{cluster: c}
+	addrs := c.Addresses()
+	all.addrs.Store(&addrs)
+	go all.refresh(ctx)
 	return c.writeBy(pause, size, func() setter {
 		f := newFollower(all, config)
 		c.T.Cleanup(f.close) // after the Writer's end

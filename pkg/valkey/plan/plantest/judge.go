@@ -31,6 +31,9 @@ func (s *Simulation) judgeFailover(a plan.Failover) {
 	s.told[key] = m.now
 	switch a.Mode {
 	case plan.Coordinated:
+		if p.object != nil && (p.object.deleting || p.object.pod.deleting) {
+			return // its shard is disturbed by who removes it
+		}
 		s.judgeOthers(p)
 		if p.object != nil {
 			s.judgeSecond(p.object.shard)
