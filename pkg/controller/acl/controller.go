@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +44,6 @@ const Name = "acl"
 const fieldManager = "valkey-operator-acl"
 
 const (
-	tick = 30 * time.Second
 	// retry is for servers whose kubelet has not brought the new file yet, and for the steps of
 	// a rotation.
 	retry = 5 * time.Second
@@ -90,10 +88,7 @@ type Controller struct {
 	connect    reach.Connect
 	now        func() time.Time
 	loop       *loop.Loop
-
-	// ticked is when all servers of a cluster were last told. A new process tells them at once.
-	mu     sync.Mutex
-	ticked map[cache.ObjectName]time.Time
+	ticks      reach.Ticks
 }
 
 // New connects the controller to the informers. It starts nothing.
@@ -117,7 +112,6 @@ func New(o Options) (*Controller, error) {
 		finder: reach.Finder{Nodes: i.ValkeyNodes().Lister(), Pods: o.Pods.Lister()},
 		copier: tls.Copier{Kube: o.Kube, Domain: o.Config.ClusterDomain},
 		events: o.Events, domain: o.Config.ClusterDomain, leading: o.Leading, wake: o.Wake, connect: o.Connect, now: o.Now,
-		ticked: map[cache.ObjectName]time.Time{},
 	}
 	c.loop = loop.New(loop.Options{Name: Name, Field: "cluster_name", Sync: c.sync, Observe: o.Metrics.Passes(Name)})
 	return c, c.watch(o)
@@ -170,7 +164,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) (loop.Resul
 	defer cancel()
 	cached, err := c.clusters.ValkeyClusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		c.forget(key)
+		c.ticks.Forget(key)
 		return loop.Result{}, nil
 	}
 	if err != nil {
@@ -181,7 +175,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) (loop.Resul
 	}
 	cluster := cached.DeepCopy()
 	if cluster.Annotations[v1alpha1.AnnotationPaused] == "true" || !c.leading() {
-		return loop.Result{RequeueAfter: tick}, nil
+		return loop.Result{RequeueAfter: reach.Tick}, nil
 	}
 	auth, err := c.kube.CoreV1().Secrets(cluster.Namespace).Get(ctx, cluster.Name+v1alpha1.SuffixAuthSecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -213,7 +207,7 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if err != nil {
 		return loop.Result{}, err
 	}
-	isTick := c.isTick(key)
+	isTick := c.ticks.IsDue(key, c.now())
 	if isTick {
 		klog.FromContext(ctx).Info("ACL reconcile tick")
 	}
@@ -228,7 +222,7 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if state.again || isRotating {
 		return loop.Result{RequeueAfter: retry}, nil
 	}
-	return loop.Result{RequeueAfter: c.untilTick(key)}, nil
+	return loop.Result{RequeueAfter: c.ticks.Left(key, c.now())}, nil
 }
 
 // present is the users.acl that is in force, empty while there is none.
@@ -248,10 +242,7 @@ func (c *Controller) access(ctx context.Context, cluster *v1alpha1.ValkeyCluster
 	if err != nil {
 		return reach.Access{}, err
 	}
-	return reach.Access{
-		Password: string(auth.Data[v1alpha1.SecretKeyOperatorPassword]), CA: kept.Trust,
-		Suffix: "." + cluster.Name + "." + cluster.Namespace + ".svc." + c.domain,
-	}, nil
+	return reach.AccessTo(cluster, auth, kept.Trust, c.domain), nil
 }
 
 // tell writes the condition and, if it is news, an Event.
@@ -263,9 +254,6 @@ func (c *Controller) tell(ctx context.Context, cluster *v1alpha1.ValkeyCluster, 
 	news, err := reach.Tell(ctx, c.valkey, fieldManager, cluster, now, metav1.Condition{
 		Type: v1alpha1.ConditionACLsInSync, Status: state.status, Reason: state.reason, Message: state.message,
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another one has its name now
-	}
 	if err != nil {
 		return err
 	}
@@ -278,27 +266,4 @@ func (c *Controller) tell(ctx context.Context, cluster *v1alpha1.ValkeyCluster, 
 		}
 	}
 	return nil
-}
-
-func (c *Controller) isTick(key cache.ObjectName) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// A timer may be a little early.
-	if last, ok := c.ticked[key]; ok && c.now().Sub(last) < tick-time.Second {
-		return false
-	}
-	c.ticked[key] = c.now()
-	return true
-}
-
-func (c *Controller) untilTick(key cache.ObjectName) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return max(tick-c.now().Sub(c.ticked[key]), time.Second)
-}
-
-func (c *Controller) forget(key cache.ObjectName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.ticked, key)
 }

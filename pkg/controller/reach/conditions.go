@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -43,6 +44,9 @@ func Tell(ctx context.Context, valkey versioned.Interface, manager string, clust
 	_, err = valkey.ValkeyV1alpha1().ValkeyClusters(cluster.Namespace).ApplyStatus(ctx,
 		valkeyapply.ValkeyCluster(cluster.Name, cluster.Namespace).WithUID(cluster.UID).WithStatus(status),
 		metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil, nil // it is gone, or another one has its name now
+	}
 	if err != nil {
 		return nil, fmt.Errorf("apply conditions: %w", err)
 	}

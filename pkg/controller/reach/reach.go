@@ -90,6 +90,14 @@ type Access struct {
 	Suffix string
 }
 
+// AccessTo is for the servers of a cluster whose passwords are in the Secret; the domain ends the DNS names of Services.
+func AccessTo(cluster *v1alpha1.ValkeyCluster, auth *corev1.Secret, ca []byte, domain string) Access {
+	return Access{
+		Password: string(auth.Data[v1alpha1.SecretKeyOperatorPassword]), CA: ca,
+		Suffix: "." + cluster.Name + "." + cluster.Namespace + ".svc." + domain,
+	}
+}
+
 // Server is one member's server. See client.Node and client.Dialer for what each promises.
 type Server interface {
 	LoadACL(ctx context.Context) error

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +37,6 @@ const Name = "tls"
 const fieldManager = "valkey-operator-tls"
 
 const (
-	tick = 30 * time.Second
 	// retry is for servers whose kubelet has not brought the new files yet.
 	retry = 5 * time.Second
 	// passTimeout: three calls to each server, all servers at once.
@@ -81,10 +79,7 @@ type Controller struct {
 	now      func() time.Time
 	metrics  *metrics.Metrics
 	loop     *loop.Loop
-
-	// ticked is when all servers of a cluster were last told. A new process tells them at once.
-	mu     sync.Mutex
-	ticked map[cache.ObjectName]time.Time
+	ticks    reach.Ticks
 }
 
 // New connects the controller to the informers. It starts nothing.
@@ -105,7 +100,6 @@ func New(o Options) (*Controller, error) {
 		finder: reach.Finder{Nodes: nodes.Lister(), Pods: o.Pods.Lister()},
 		copier: Copier{Kube: o.Kube, Domain: o.Config.ClusterDomain, Now: o.Now},
 		events: o.Events, domain: o.Config.ClusterDomain, leading: o.Leading, wake: o.Wake, connect: o.Connect, now: o.Now, metrics: o.Metrics,
-		ticked: map[cache.ObjectName]time.Time{},
 	}
 	c.loop = loop.New(loop.Options{Name: Name, Field: "cluster_name", Sync: c.sync, Observe: o.Metrics.Passes(Name)})
 	c.loop.Needs(nodes.Informer())
@@ -122,7 +116,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) (loop.Resul
 	defer cancel()
 	cached, err := c.clusters.ValkeyClusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		c.forget(key)
+		c.ticks.Forget(key)
 		return loop.Result{}, nil
 	}
 	if err != nil {
@@ -133,7 +127,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) (loop.Resul
 	}
 	cluster := cached.DeepCopy()
 	if cluster.Annotations[v1alpha1.AnnotationPaused] == "true" || !c.leading() {
-		return loop.Result{RequeueAfter: tick}, nil
+		return loop.Result{RequeueAfter: reach.Tick}, nil
 	}
 	return c.pass(ctx, key, cluster)
 }
@@ -153,7 +147,7 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if kept.Invalid != cluster.Status.Message {
 		c.wake(key)
 	}
-	isTick := c.isTick(key)
+	isTick := c.ticks.IsDue(key, c.now())
 	if isTick {
 		klog.FromContext(ctx).Info("TLS reconcile tick")
 	}
@@ -174,7 +168,7 @@ func (c *Controller) pass(ctx context.Context, key cache.ObjectName, cluster *v1
 	if state.again {
 		return loop.Result{RequeueAfter: retry}, nil
 	}
-	return loop.Result{RequeueAfter: c.untilTick(key)}, nil
+	return loop.Result{RequeueAfter: c.ticks.Left(key, c.now())}, nil
 }
 
 // tell writes the conditions and, for what is new in them, Events.
@@ -193,9 +187,6 @@ func (c *Controller) tell(ctx context.Context, cluster *v1alpha1.ValkeyCluster, 
 		return nil
 	}
 	news, err := reach.Tell(ctx, c.valkey, fieldManager, cluster, metav1.NewTime(c.now()), all...)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another one has its name now
-	}
 	if err != nil {
 		return err
 	}
@@ -216,27 +207,4 @@ func eventOf(c metav1.Condition) (kind string, say bool) {
 		return corev1.EventTypeWarning, true
 	}
 	return corev1.EventTypeNormal, c.Status == metav1.ConditionTrue
-}
-
-func (c *Controller) isTick(key cache.ObjectName) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// A timer may be a little early.
-	if last, ok := c.ticked[key]; ok && c.now().Sub(last) < tick-time.Second {
-		return false
-	}
-	c.ticked[key] = c.now()
-	return true
-}
-
-func (c *Controller) untilTick(key cache.ObjectName) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return max(tick-c.now().Sub(c.ticked[key]), time.Second)
-}
-
-func (c *Controller) forget(key cache.ObjectName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.ticked, key)
 }

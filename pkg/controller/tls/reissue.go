@@ -62,10 +62,7 @@ func (c *Controller) reissue(ctx context.Context, cluster *v1alpha1.ValkeyCluste
 	if err != nil {
 		return nil, fmt.Errorf("get the operator's password: %w", err)
 	}
-	access := reach.Access{
-		Password: string(auth.Data[v1alpha1.SecretKeyOperatorPassword]), CA: kept.Trust,
-		Suffix: "." + cluster.Name + "." + cluster.Namespace + ".svc." + c.domain,
-	}
+	access := reach.AccessTo(cluster, auth, kept.Trust, c.domain)
 	return reach.Each(members, func(m reach.Member) sight {
 		s := sight{member: m}
 		server, err := c.connect(access, m)

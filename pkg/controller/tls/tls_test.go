@@ -17,6 +17,7 @@ import (
 	"github.com/momentohq/valkey-operator/pkg/apis/valkey/v1alpha1"
 	"github.com/momentohq/valkey-operator/pkg/controller"
 	"github.com/momentohq/valkey-operator/pkg/controller/metrics"
+	"github.com/momentohq/valkey-operator/pkg/controller/reach"
 	"github.com/momentohq/valkey-operator/pkg/controller/reach/reachtest"
 	"github.com/momentohq/valkey-operator/pkg/controller/tlscheck"
 	"github.com/momentohq/valkey-operator/test/testca"
@@ -91,7 +92,7 @@ func (b *bench) pass() time.Duration {
 
 func (b *bench) tick() time.Duration {
 	b.T.Helper()
-	b.Now = b.Now.Add(tick)
+	b.Now = b.Now.Add(reach.Tick)
 	return b.pass()
 }
 
@@ -130,7 +131,7 @@ func start(t *testing.T) (*bench, *testca.Pair) {
 
 func TestAnIdleClusterGetsOneReissueEveryThirtySecondsAndNoWrite(t *testing.T) {
 	b, _ := start(t)
-	if next := b.pass(); next != tick {
+	if next := b.pass(); next != reach.Tick {
 		t.Errorf("the next pass is in %v", next)
 	}
 	b.tick()
