@@ -175,7 +175,7 @@ func TestAFullStatusSurvivesTheTypedClient(t *testing.T) {
 		Nodes:      []v1alpha1.NodeSummary{{Name: "full-0a1b2", Role: v1alpha1.NodeRolePrimary, NodeID: "id", PodIP: "fd00::1", Zone: "a"}},
 		Shards:     []v1alpha1.ShardStatus{{ID: "s1", Primary: "full-0a1b2", Replicas: []string{"full-1b2c3"}, Slots: []string{"0-5460", "7000"}, SlotCount: 5462}},
 		LastAction: &v1alpha1.LastAction{Rule: "Meet", Action: "meet", Why: "not met", Time: now},
-		Attempts:   []v1alpha1.Attempt{{Kind: v1alpha1.AttemptMigration, Subject: "a->b", Count: 2, LastTime: now, Message: "refused"}},
+		Attempts:   []v1alpha1.Attempt{{Kind: "SlotsUneven", Subject: "a>b", Count: 2, LastTime: now, Message: "refused"}},
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Formed", LastTransitionTime: now}},
 	}
 	got, err := clusters.UpdateStatus(t.Context(), c, metav1.UpdateOptions{})

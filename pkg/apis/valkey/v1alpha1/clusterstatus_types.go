@@ -158,12 +158,12 @@ type LastAction struct {
 
 // Attempt counts how often one thing was tried without success.
 type Attempt struct {
-	// What was tried, one of the AttemptKind words, for example "Failover" or "Migration".
+	// The rule of the planner that tried it, for example "PrimaryDown" or "SlotsUneven" (docs/planner.md).
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Kind string `json:"kind"`
-	// What it was tried on: a node's or a shard's id, a ValkeyNode's name, or two of them joined by "->".
+	// What it was tried on: a node's ID, or source and target of a migration, joined by ">".
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -180,18 +180,6 @@ type Attempt struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
-
-// Words for Attempt.Kind.
-const (
-	// AttemptFailover counts elections that the operator started.
-	AttemptFailover = "Failover"
-	// AttemptMigration counts slot migrations that failed.
-	AttemptMigration = "Migration"
-	// AttemptReplace counts nodes that were replaced because they never got healthy.
-	AttemptReplace = "Replace"
-	// AttemptCredentials counts steps of a password rotation that failed.
-	AttemptCredentials = "Credentials"
-)
 
 // ValkeyClusterList is a list of ValkeyClusters.
 //

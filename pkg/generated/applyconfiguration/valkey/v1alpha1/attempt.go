@@ -11,9 +11,9 @@ import (
 //
 // Attempt counts how often one thing was tried without success.
 type AttemptApplyConfiguration struct {
-	// What was tried, one of the AttemptKind words, for example "Failover" or "Migration".
+	// The rule of the planner that tried it, for example "PrimaryDown" or "SlotsUneven" (docs/planner.md).
 	Kind *string `json:"kind,omitempty"`
-	// What it was tried on: a node's or a shard's id, a ValkeyNode's name, or two of them joined by "->".
+	// What it was tried on: a node's ID, or source and target of a migration, joined by ">".
 	Subject *string `json:"subject,omitempty"`
 	// How often it was tried since the last success, from 1.
 	Count *int32 `json:"count,omitempty"`
