@@ -57,6 +57,7 @@ var safety = rung{Safety, []rule{
 	{"Paused", (*picture).holdWhilePaused},
 	{"ForeignNode", (*picture).holdBeforeStrangers},
 	{"SplitCluster", (*picture).holdBeforeRivals},
+	{"NodeSilent", (*picture).awaitMemory},
 }}
 
 // bootstrap rules form a cluster from nothing; the first that answers wins, waits included:

@@ -21,7 +21,7 @@ func TestTheLadderHasTheContractsOrder(t *testing.T) {
 		}
 		return b.String()
 	}
-	const safety = "safety Paused\nsafety ForeignNode\nsafety SplitCluster\n"
+	const safety = "safety Paused\nsafety ForeignNode\nsafety SplitCluster\nsafety NodeSilent\n"
 	formed := safety + `stability PrimaryDown
 stability PrimaryEnding
 stability UnwantedNode

@@ -8,13 +8,14 @@ import (
 )
 
 // Remember is what the status must keep for the next passes once the decision is carried
-// out: how often a deed was tried whose effect is still awaited. What came to its end is dropped.
+// out: how often a deed was tried whose effect is still awaited. What came to its end is dropped; of that,
+// a look that finds nobody who remembers the cluster says nothing.
 func Remember(obs Observation, target Target, d Decision) []Attempt {
 	p := look(obs, target)
 	moves := p.moves()
 	var out []Attempt
 	for _, a := range obs.Attempts {
-		if p.awaited(&a, moves) {
+		if p.blind() != nil || p.awaited(&a, moves) {
 			out = append(out, a)
 		}
 	}

@@ -23,35 +23,6 @@ func do(a Action, format string, args ...any) answer {
 	return answer{action: a, why: fmt.Sprintf(format, args...)}
 }
 
-// holdWhilePaused respects the owner's annotation.
-func (p *picture) holdWhilePaused() answer {
-	if p.target.Paused {
-		return hold("the cluster is paused by annotation")
-	}
-	return answer{}
-}
-
-// holdBeforeStrangers stops where a live server that is not ours owns slots in our view:
-// two clusters have merged through a reused address (C4), and whatever we moved or gave away might
-// be another team's data. A foreign server without slots is left alone: never met, never
-// forgotten as ours.
-func (p *picture) holdBeforeStrangers() answer {
-	for _, u := range p.ghosts {
-		if u.node == nil && u.linked() && !u.slots.Empty() {
-			return hold("server %s is alive, owns slots %s in this cluster's view and is not ours: two clusters may have met; separate them by NetworkPolicy or TLS and remove it by hand", u.id, u.slots)
-		}
-	}
-	return answer{}
-}
-
-// holdBeforeRivals stops where two groups that do not know each other both own slots (A13).
-func (p *picture) holdBeforeRivals() answer {
-	if len(p.rivals) == 0 {
-		return answer{}
-	}
-	return hold("nodes %s own slots apart from the rest of the cluster: joining them would lose one side's data", names(p.rivals))
-}
-
 // forgetDeparted removes ghosts from every member's view. It must not come before the
 // promotion (op#103: a replica cannot be elected for a primary that is forgotten), not while
 // the process may live (#2788: it would gossip itself back), and not while slots move to or
