@@ -201,13 +201,18 @@ func (p *picture) meetMissing() answer {
 		if tooOld(u) || u.ending() || !u.slots.Empty() || len(u.greeting) > 0 || p.spoiled(u) {
 			continue
 		}
-		m := Meet{Node: u.node.Name, ID: u.id, With: ids(entered)}
-		if u.me().Epoch == 0 && len(u.server.View.Peers) <= 1 {
-			m.Epoch = p.maxEpoch(u) + 1
-		}
-		return do(m, "no member knows it")
+		return do(Meet{Node: u.node.Name, ID: u.id, Epoch: p.epochToJoin(u), With: ids(entered)}, "no member knows it")
 	}
 	return p.meetGaps()
+}
+
+// epochToJoin is the config epoch that a node without one gets while it knows nobody yet: above all that are known, also
+// those of the dead. 0: it has one, or it is too late to set it.
+func (p *picture) epochToJoin(u *unit) uint64 {
+	if u.me().Epoch > 0 || len(u.server.View.Peers) > 1 {
+		return 0
+	}
+	return p.maxEpoch(u) + 1
 }
 
 func (p *picture) meetGaps() answer {
@@ -219,13 +224,16 @@ func (p *picture) meetGaps() answer {
 		for _, t := range u.told {
 			knownBy[t.by] = true
 		}
-		m := Meet{Node: u.node.Name, ID: u.id}
+		m := Meet{Node: u.node.Name, ID: u.id, Epoch: p.epochToJoin(u)}
 		for _, v := range p.core {
 			if v == u || knownBy[v] {
 				continue
 			}
 			if u.greeting[v.node.Pod.IP] || v.greeting[u.node.Pod.IP] {
 				return wait(soon, "%s and %s to shake hands", u.name(), v.name())
+			}
+			if epoch := p.epochToJoin(v); epoch > 0 { // it meets the other, or would be met without one
+				return do(Meet{Node: v.node.Name, ID: v.id, Epoch: epoch, With: []topology.NodeID{u.id}}, "it knows nobody")
 			}
 			m.With = append(m.With, v.id)
 		}
