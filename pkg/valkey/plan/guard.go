@@ -319,7 +319,12 @@ func allowedAssign(obs Observation, a Assign) error {
 			continue
 		}
 		for _, p := range m.Server.View.Peers {
-			if taken := slot.Of(p.Slots...).Intersect(a.Slots); !taken.Empty() {
+			taken := slot.Of(p.Slots...).Intersect(a.Slots)
+			if taken.Empty() {
+				continue
+			}
+			// Who answers speaks for itself, others may not have heard yet; the taker obeys its own view.
+			if o := find(obs, p.ID); o == nil || o.Server == nil || p.ID == m.Server.View.Self || m.Name == n.Name {
 				return fmt.Errorf("assign to %s: %s claims slots %s in the view of %s", a.Primary, p.ID, taken, m.Name)
 			}
 		}

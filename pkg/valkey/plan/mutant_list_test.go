@@ -197,6 +197,8 @@ var formMutants = []mutant{
 		decide: assignPartial, caught: []string{plantest.SlotsStay}},
 	{name: "the guard lets nobody assign with a partial view", world: world(2, 0, fault(plantest.CutOperator, 0, 20*time.Second)),
 		guard: true, decide: assignPartial, caught: []string{plantest.GuardAgrees}},
+	{name: "the guard keeps slots with an owner that answers", world: world(2, 0), guard: true, decide: assignOwned,
+		caught: []string{plantest.GuardAgrees}},
 }
 
 func formedEarly(obs plan.Observation, _ plan.Target, d plan.Decision) plan.Decision {
@@ -215,4 +217,17 @@ func assignPartial(obs plan.Observation, _ plan.Target, d plan.Decision) plan.De
 	}
 	peer, _ := taker.Server.View.Find(silent.KnownID)
 	return instead(d, plan.Assign{Primary: taker.ID(), Slots: slot.Of(peer.Slots...)})
+}
+
+// assignOwned gives the slots of one owner to another once there is nothing to do.
+func assignOwned(obs plan.Observation, _ plan.Target, d plan.Decision) plan.Decision {
+	from := find(obs, owns)
+	if from == nil || plan.IsDeed(d.Action) {
+		return d
+	}
+	to := find(obs, func(n plan.Node) bool { return owns(n) && n.Name != from.Name })
+	if to == nil {
+		return d
+	}
+	return instead(d, plan.Assign{Primary: to.ID(), Slots: slot.Of(me(*from).Slots...)})
 }

@@ -267,6 +267,9 @@ func names(units []*unit) string {
 // evenly and in ranges. All views must agree how many slots have an owner: with gossip under
 // way, what looks free may be owned already.
 func (p *picture) giveSlots() answer {
+	if a := p.takeBack(); a.action != nil {
+		return a
+	}
 	if p.unassigned.Empty() {
 		return answer{}
 	}
@@ -287,13 +290,43 @@ func (p *picture) giveSlots() answer {
 	}
 	// Contiguous pieces: the first taker gets the lowest slots.
 	n := (p.unassigned.Len() + parts - 1) / parts
-	a := Assign{Primary: takers[0].id, Slots: p.unassigned.First(n)}
+	return do(p.assign(takers[0], p.unassigned.First(n)), "%d slots have no owner", p.unassigned.Len())
+}
+
+// takeBack gives slots that nobody claims back to the primary that owned them last, while some views
+// still have it so and its own knows of no owner: its heir died, and was forgotten, before all had
+// heard of it. Views keep a slot where it was until another one claims it.
+func (p *picture) takeBack() answer {
+	if p.adrift.Empty() || p.partial(nil) != nil {
+		return answer{}
+	}
 	for _, u := range p.core {
-		if u != takers[0] {
+		slots := p.adrift
+		for i := range u.server.View.Peers {
+			slots = slots.Minus(slot.Of(u.server.View.Peers[i].Slots...))
+		}
+		var believed slot.Set
+		for _, t := range u.told {
+			believed = believed.Union(slot.Of(t.peer.Slots...))
+		}
+		slots = slots.Intersect(believed)
+		if u.role != topology.Primary || slots.Empty() {
+			continue
+		}
+		return do(p.assign(u, slots), "%d slots went to a node that has departed, and not all members have heard of it", slots.Len())
+	}
+	return answer{}
+}
+
+// assign gives slots to a member and has it tell all others.
+func (p *picture) assign(to *unit, slots slot.Set) Assign {
+	a := Assign{Primary: to.id, Slots: slots}
+	for _, u := range p.core {
+		if u != to {
 			a.Tell = append(a.Tell, u.id)
 		}
 	}
-	return do(a, "%d slots have no owner", p.unassigned.Len())
+	return a
 }
 
 // takers are the primaries that unowned slots go to, and into how many parts the slots are
