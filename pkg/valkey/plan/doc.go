@@ -25,7 +25,7 @@
 //
 // # Where to look
 //
-// ladder.go has the order of the rules, one line a rule. safety.go, promote.go, repair.go, form.go,
+// ladder.go has the order of the rules, one line a rule. safety.go, promote.go, repair.go, form.go, meet.go,
 // scale.go, roll.go and cleanup.go have the rules; picture.go joins all views for them; guard.go has
 // the second opinion, which shares no code with the rules.
 package plan
