@@ -34,6 +34,9 @@ func (k keeper) keepSecret(ctx context.Context, cluster *v1alpha1.ValkeyCluster,
 		// Restored from a backup, which has no owner; the passwords prove it.
 		next.Annotations, next.Data = have.Annotations, have.Data
 		return k.writeSecret(ctx, cluster, have, next)
+	case metav1.GetControllerOf(have) == nil && isRunning:
+		return nil, &blocked{ruleNameTaken, fmt.Sprintf("Secret %q has no owner, and its passwords are not those in force "+
+			"(each character counts, a line's end at their end too): put the right ones into it, or remove it", name)}
 	case !metav1.IsControlledBy(have, cluster):
 		return nil, taken("Secret", name)
 	case isWhole && (!isRunning || file == "" || credentials.InForce(have, file)):

@@ -247,12 +247,14 @@ func TestWithoutThePasswordsNothingIsDoneUnlessARestartIsAskedFor(t *testing.T) 
 			t.Errorf("no Event says %q:\n%s", word, told)
 		}
 	}
-	wrong := maps.Clone(before)
-	wrong[v1alpha1.SecretKeyOperatorPassword] = []byte("a guess")
-	b.putSecret(name, wrong) // by hand, without an owner
-	b.step()
-	if !strings.HasPrefix(b.lastAction(), string(ruleNameTaken)) {
-		t.Errorf("wrong passwords: last action %s", b.lastAction())
+	for _, password := range []string{"a guess", string(before[v1alpha1.SecretKeyOperatorPassword]) + "\n", string(before[v1alpha1.SecretKeyOperatorPassword]) + "\r\n", ""} {
+		wrong := maps.Clone(before)
+		wrong[v1alpha1.SecretKeyOperatorPassword] = []byte(password)
+		b.putSecret(name, wrong) // by hand, without an owner
+		b.step()
+		if last := b.lastAction(); !strings.HasPrefix(last, string(ruleNameTaken)) || !strings.Contains(last, "a line's end at their end too") {
+			t.Errorf("wrong passwords: last action %s", last)
+		}
 	}
 	b.putSecret(name, before)
 	b.settle()
