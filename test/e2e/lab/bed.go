@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,7 +132,8 @@ func (b *Bed) readImages() error {
 }
 
 func (b *Bed) buildOperator() error {
-	b.Images.Program = filepath.Join(b.Run, "e2e-valkey-operator")
+	// Tests start it again and again; those of another clone on this bed must not change it under them.
+	b.Images.Program = filepath.Join(b.Run, fmt.Sprintf("e2e-valkey-operator-%08x", crc32.ChecksumIEEE([]byte(b.Root))))
 	next := fmt.Sprintf("%s.%d", b.Images.Program, os.Getpid())
 	build := exec.Command("go", "build", "-o", next, "./cmd/valkey-operator")
 	build.Dir = b.Root
