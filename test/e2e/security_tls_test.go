@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,11 +144,13 @@ func TestABrokenTLSSecretIsToldInItsWordsAndReachesNoNode(t *testing.T) {
 		{`TLS Secret "material" has no data`, nil},
 		{`TLS Secret "material" missing required key "ca.crt"`, with("ca.crt", nil)},
 		{`TLS Secret "material" missing required key "tls.key"`, with("tls.key", nil)},
+		{`TLS Secret "material" missing required key "tls.crt"`, with("tls.crt", nil)},
 		{`TLS Secret "material": tls.crt is not valid PEM`, with("tls.crt", []byte("hello"))},
 		{`TLS Secret "material": tls.crt is not a valid X.509 certificate`, with("tls.crt", []byte("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n"))},
 		{`TLS cert in Secret "material" missing SAN "` + names[0] + `"`, ca.Issue(testca.Leaf{Names: names[1:]}).Secret(ca)},
 		{`TLS cert in Secret "material" missing SAN "` + names[1] + `"`, ca.Issue(testca.Leaf{Names: names[:1]}).Secret(ca)},
 		{`TLS Secret "material": tls.key does not match tls.crt`, with("tls.key", other.KeyPEM())},
+		{`TLS Secret "material": ca.crt is not a PEM bundle of X.509 certificates`, with("ca.crt", []byte("hello\n"))},
 		{`TLS Secret "material": tls.crt is not signed by a certificate in ca.crt`, with("ca.crt", other.PEM())},
 	} {
 		s.PutSecret("material", step.data)
@@ -155,8 +158,12 @@ func TestABrokenTLSSecretIsToldInItsWordsAndReachesNoNode(t *testing.T) {
 	}
 	time.Sleep(10 * time.Second) // two periods of the kubelets
 	waitShown(t, c, good)
-	s.PutSecret("material", good.Secret(ca))
+	// What editors do to a file is no fault: servers get it written anew.
+	edited := ca.Issue(testca.Leaf{Names: names})
+	s.PutSecret("material", asEdited(edited, ca))
 	c.WaitActive(30 * time.Second)
+	waitShown(t, c, edited)
+	c.WaitCondition(aMinuteAndABit, valkeyv1alpha1.ConditionTLSInSync, metav1.ConditionTrue)
 	if message := c.Get().Status.Message; message != "" {
 		t.Errorf("Active, and the message is still %q", message)
 	}
@@ -165,6 +172,16 @@ func TestABrokenTLSSecretIsToldInItsWordsAndReachesNoNode(t *testing.T) {
 	}
 	if s.Operator.Logged("TLS Secret validation failed, setting cluster Invalid") == 0 {
 		t.Error("the log lacks the words that runbooks search for")
+	}
+}
+
+// asEdited is a Secret with byte-order marks, text around the blocks, the line ends of Windows, and empty lines at the end.
+func asEdited(leaf, ca *testca.Pair) map[string][]byte {
+	windows := func(pem []byte) string { return strings.ReplaceAll(string(pem), "\n", "\r\n") }
+	return map[string][]byte{
+		"tls.crt": []byte("\xef\xbb\xbfsubject=node\r\n" + windows(leaf.PEM()) + "\r\n\r\n"),
+		"tls.key": []byte(windows(leaf.KeyPEM()) + "\n\n"),
+		"ca.crt":  []byte("\xef\xbb\xbf# the authority\n" + string(ca.PEM()) + "\n \n"),
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *Cluster) Signal(signal syscall.Signal, pods ...*corev1.Pod) {
 	}
 }
 
-// serverPID finds the valkey-server of a pod among all processes of this machine, by its cgroup.
+// serverPID finds the valkey-server or valkey-operator of a pod among all processes of this machine, by its cgroup.
 func serverPID(uid types.UID) (int, error) {
 	names, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {
@@ -76,7 +76,7 @@ func serverPID(uid types.UID) (int, error) {
 	}
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
-		if err != nil || strings.TrimSpace(string(comm)) != "valkey-server" {
+		if program := strings.TrimSpace(string(comm)); err != nil || program != "valkey-server" && program != "valkey-operator" {
 			continue
 		}
 		groups, err := os.ReadFile(filepath.Join(filepath.Dir(name), "cgroup"))
@@ -84,7 +84,7 @@ func serverPID(uid types.UID) (int, error) {
 			return strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		}
 	}
-	return 0, fmt.Errorf("no valkey-server runs in the cgroup of pod %s", uid)
+	return 0, fmt.Errorf("neither valkey-server nor valkey-operator runs in the cgroup of pod %s", uid)
 }
 
 // Drain runs kubectl drain as the contract promises it works: without --force. The node is usable again at the end of the test.

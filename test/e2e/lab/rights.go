@@ -66,7 +66,7 @@ func (s *Site) Secret(name string) *corev1.Secret {
 	return secret
 }
 
-// ProcessText reads a file of /proc of a pod's server: "cmdline", "environ", "status".
+// ProcessText reads a file of /proc of a pod's server or operator: "cmdline", "environ", "status", "net/tcp6".
 func ProcessText(t testing.TB, pod *corev1.Pod, name string) string {
 	t.Helper()
 	pid, err := serverPID(pod.UID)

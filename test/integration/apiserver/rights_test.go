@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -176,12 +178,54 @@ func TestATenantWritesItsClustersAndNothingElse(t *testing.T) {
 	t.Cleanup(func() {
 		_ = typed.ValkeyV1alpha1().ValkeyClusters("team").Delete(context.Background(), "cache", metav1.DeleteOptions{})
 	})
+	anybody := person(t, "team", "anybody", nil, nil)
+	for namespace, own := range map[string]map[string]string{
+		"team":       {"valkeyclusters": "create delete get list patch update watch", "valkeyclusters/status": "get list watch", "valkeynodes": "get list watch"},
+		"other-team": {},
+	} {
+		want := rightsIn(t, namespace, anybody)
+		for _, resource := range []string{"valkeyimages", "valkeyconfigs", "valkeyroles"} {
+			own[resource] = "get list watch"
+		}
+		for resource, verbs := range own {
+			want[v1alpha1.SchemeGroupVersion.Group+"/"+resource] = verbs
+		}
+		if diff := cmp.Diff(want, rightsIn(t, namespace, config)); diff != "" {
+			t.Errorf("rights in %s (-want +got):\n%s", namespace, diff)
+		}
+	}
 	for _, d := range tenantsDeeds(t.Context(), valkey, kube) {
 		err := d.do()
 		if d.may && err != nil || !d.may && !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v; may it: %v", d.what, err, d.may)
 		}
 	}
+}
+
+// rightsIn is all that a person may do in a namespace, as the API server tells the person itself: verbs by "group/resource".
+func rightsIn(t *testing.T, namespace string, who *rest.Config) map[string]string {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	got, err := kube.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	if err != nil || got.Status.Incomplete || got.Status.EvaluationError != "" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	out := map[string]string{}
+	for _, rule := range got.Status.ResourceRules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				key := group + "/" + resource
+				verbs := append(strings.Fields(out[key]), rule.Verbs...)
+				slices.Sort(verbs)
+				out[key] = strings.Join(slices.Compact(verbs), " ")
+			}
+		}
+	}
+	return out
 }
 
 // deed is something that a person tries, and whether it must work.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +88,89 @@ func isAllowed(t *testing.T, oracle radix.Conn, user, command string) bool {
 		t.Fatalf("%s: %v", command, err)
 	}
 	return answer == "OK"
+}
+
+// For each form of a rule, every command that the server has: what the rules name is allowed and nothing else.
+func TestOfAllCommandsARoleAllowsThoseThatItNamesAndNoOther(t *testing.T) {
+	allow, deny := func(name string) acl.Category { return acl.Category{Name: name} }, func(name string) acl.Category { return acl.Category{Name: name, Deny: true} }
+	in := func(have []string, name string) bool { return slices.Contains(have, name) }
+	of := func(name, command string) bool { return name == command || strings.HasPrefix(name, command+"|") }
+	for title, form := range map[string]struct {
+		role acl.Role
+		// want says it of a command that is in these categories.
+		want func(name string, categories []string) bool
+	}{
+		"nothing":                 {acl.Role{}, func(string, []string) bool { return false }},
+		"a category":              {acl.Role{Categories: []acl.Category{allow("read")}}, func(_ string, c []string) bool { return in(c, "read") }},
+		"a category less another": {acl.Role{Categories: []acl.Category{allow("write"), deny("dangerous")}}, func(_ string, c []string) bool { return in(c, "write") && !in(c, "dangerous") }},
+		"a denial, then a category": {acl.Role{Categories: []acl.Category{deny("keyspace"), allow("read")}},
+			func(_ string, c []string) bool { return in(c, "read") }},
+		"a command":    {acl.Role{Commands: []acl.Command{{Name: "client"}}}, func(name string, _ []string) bool { return of(name, "client") }},
+		"a subcommand": {acl.Role{Commands: []acl.Command{{Name: "config", Subcommand: "get"}}}, func(name string, _ []string) bool { return name == "config|get" }},
+		"a command less a subcommand": {acl.Role{Commands: []acl.Command{{Name: "config"}, {Name: "config", Subcommand: "set", Deny: true}}},
+			func(name string, _ []string) bool { return of(name, "config") && name != "config|set" }},
+		"a category less a command": {acl.Role{Categories: []acl.Category{allow("string")}, Commands: []acl.Command{{Name: "incr", Deny: true}}},
+			func(name string, c []string) bool { return in(c, "string") && name != "incr" }},
+		"everything less a command": {acl.Role{Categories: []acl.Category{allow("all")}, Commands: []acl.Command{{Name: "acl", Deny: true}}},
+			func(name string, _ []string) bool { return !of(name, "acl") }},
+	} {
+		t.Run(title, func(t *testing.T) {
+			text, err := acl.Render(acl.Input{
+				Config: []acl.Binding{{Username: "app", PasswordHashes: []string{sha("one")}, Permissions: []acl.Permission{{Role: "r", Keys: []acl.Key{{Pattern: "*"}}, Channels: []string{"*"}}}}},
+				Roles:  map[string]acl.Role{"r": form.role}, OperatorPassword: valkeyproc.OperatorPassword, ReplPassword: valkeyproc.ReplPassword,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := oracle(t, text)
+			for name, command := range allCommands(t, asked) {
+				want := form.want(name, command.categories)
+				if got := isAllowed(t, asked, "app", command.call); got != want && !command.needsNoRight {
+					t.Errorf("%s is allowed: %v, want %v", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// serverCommand is one command with arguments enough for the server to judge it.
+type serverCommand struct {
+	call         string
+	categories   []string
+	needsNoRight bool
+}
+
+func allCommands(t *testing.T, asked radix.Conn) map[string]serverCommand {
+	t.Helper()
+	var names []string
+	if err := asked.Do(t.Context(), radix.Cmd(&names, "COMMAND", "LIST")); err != nil {
+		t.Fatal(err)
+	}
+	var all [][]any
+	if err := asked.Do(t.Context(), radix.Cmd(&all, "COMMAND", append([]string{"INFO"}, names...)...)); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]serverCommand{}
+	for i, name := range names {
+		// name, arity, flags, first key, last key, step, categories, tips, key specifications, subcommands
+		if subcommands, _ := all[i][9].([]any); len(subcommands) > 0 {
+			continue // each of them is in the list
+		}
+		arity, _ := all[i][1].(int64)
+		words := strings.Split(name, "|")
+		for want := max(arity, -arity); int64(len(words)) < want; {
+			words = append(words, "1")
+		}
+		c := serverCommand{call: strings.Join(words, " "), needsNoRight: strings.Contains(fmt.Sprint(all[i][2]), "no_auth")}
+		for _, category := range all[i][6].([]any) {
+			c.categories = append(c.categories, strings.TrimPrefix(fmt.Sprint(category), "@"))
+		}
+		out[name] = c
+	}
+	if len(out) < 300 {
+		t.Fatalf("the server has %d commands only", len(out))
+	}
+	return out
 }
 
 func TestWithoutBindingsEverybodyMayDoEverything(t *testing.T) {
