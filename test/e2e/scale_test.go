@@ -118,8 +118,11 @@ func TestAnOperatorKilledEveryTwoSecondsStillScales(t *testing.T) {
 // it had not replicated yet may be missing: a migration must lose nothing more.
 func TestAPrimaryKilledWhileScalingIsReplacedAndScalingEnds(t *testing.T) {
 	t.Parallel()
-	_, c, w := ready(t, 3, 1, lab.Options{})
+	c := lab.NewSite(t, lab.Options{}).Create("cache", 3, 1)
+	c.Settle(90*time.Second, 3, 1)
 	for _, shards := range []int{4, 3} {
+		w := c.Write(20*time.Millisecond, 64)
+		time.Sleep(time.Second)
 		c.Scale(shards, 1)
 		lab.Eventually(t, 60*time.Second, "scaling to begin", func() error {
 			nodes, err := c.Nodes()
@@ -147,7 +150,5 @@ func TestAPrimaryKilledWhileScalingIsReplacedAndScalingEnds(t *testing.T) {
 		c.Settle(150*time.Second, shards, 1)
 		t.Logf("%d shards, writes back after %v", shards, w.Back(10*time.Second, at))
 		assertLost(t, w, w.Finish(), mayLose, at.Add(-time.Second), at.Add(time.Second))
-		w = c.Write(20*time.Millisecond, 64)
 	}
-	w.FinishComplete()
 }
