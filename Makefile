@@ -12,7 +12,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SEEDS ?= 10000
 FOR ?= 30m
 
-.PHONY: help quickstart quickstart-down packages build manifests generate verify lint check test unit integration e2e bench soak
+.PHONY: help quickstart quickstart-down packages build manifests generate verify lint check test simulate integration e2e bench soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,13 +46,12 @@ lint: ## gofmt, vet, staticcheck, shellcheck and the project's own bans
 check: ## unit tests, scripts and a short simulation, with the race detector (under a minute, warm)
 	CGO_ENABLED=1 go test -race ./pkg/... ./cmd/... ./docs/... ./hack/...
 
-test: packages lint verify check integration e2e ## everything but the long simulation; what CI runs
+test: packages lint verify check simulate integration e2e ## everything but the soak and the benchmarks; what CI runs
 
 integration: ## the API's validation on a real API server, our client on real Valkey servers
 	go test -count=1 ./test/integration/...
 
-.PHONY: simulate
-simulate: ## SEEDS random worlds and every single fault (see docs/testing.md for known failures)
+simulate: ## SEEDS random worlds and every single fault
 	go test -count=1 -timeout 40m ./pkg/valkey/plan -run 'TestSimulation$$|TestEverySingleFault' -seeds=$(SEEDS) -exhaustive
 	go test -count=1 ./pkg/controller/valkeycluster -run TestDying -exhaustive
 
