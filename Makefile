@@ -49,7 +49,7 @@ check: ## unit tests, scripts and a short simulation, with the race detector (un
 test: packages lint verify check simulate integration e2e ## everything but the soak and the benchmarks; what CI runs
 
 integration: ## the API's validation on a real API server, our client on real Valkey servers
-	go test -count=1 ./test/integration/...
+	go test -count=1 ./test/integration/... ./test/monitor ./test/valkeyproc
 
 simulate: ## SEEDS random worlds and every single fault
 	go test -count=1 -timeout 40m ./pkg/valkey/plan -run 'TestSimulation$$|TestEverySingleFault' -seeds=$(SEEDS) -exhaustive
