@@ -11,7 +11,7 @@ import (
 	"github.com/momentohq/valkey-operator/test/e2e/lab"
 )
 
-// rounds is how often each kind of failure is measured; the report has the median and the worst.
+// rounds is how often each failure and each formation is measured.
 const rounds = 3
 
 func TestFailing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,27 +27,32 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	print80(report)
+	fmt.Println()
+	row{"", "operator", "valkey-cli", "goal"}.print80()
+	for _, r := range report {
+		r.print80()
+	}
 	os.Exit(code)
 }
 
-// print80 prints the report in 80 columns.
-func print80(rows []row) {
-	line := func(r row) { fmt.Printf("%-33s %11s %13s  %s\n", r.what, r.ours, r.other, r.goal) }
-	fmt.Println()
-	line(row{"", "operator", "valkey-cli", "goal"})
-	for _, r := range rows {
-		line(r)
-	}
+// print80 prints a row in 80 columns.
+func (r row) print80() {
+	fmt.Println(strings.TrimRight(fmt.Sprintf("%-33s %13s %13s  %s", r.what, r.ours, r.other, r.goal), " "))
 }
 
-// heading starts a part of the report.
-func heading(text string) { report = append(report, row{what: text}) }
+// heading starts a part of the report; add adds a row to it. Both show it at once.
+func heading(text string) { put(row{what: text}) }
 
-func add(what, ours, other, goal string) {
-	r := row{"  " + what, ours, other, goal}
+func add(what, ours, other, goal string) { put(row{"  " + what, ours, other, goal}) }
+
+func put(r row) {
 	report = append(report, r)
-	print80([]row{r})
+	r.print80()
+}
+
+// spread is the best and the worst.
+func spread(all []time.Duration) string {
+	return fmt.Sprintf("%.2f .. %.2f", slices.Min(all).Seconds(), slices.Max(all).Seconds())
 }
 
 // seconds rounds for people.

@@ -32,11 +32,15 @@ func BenchmarkPassOver100Servers(b *testing.B) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	b.Run("all answer", func(b *testing.B) {
+	passes := func(b *testing.B) {
 		for b.Loop() {
-			w.pass()
+			w.refresh() // a pass that knows of writes which its cache has not seen ends early
+			if w.pass(); w.lastErr != nil {
+				b.Fatal(w.lastErr)
+			}
 		}
-	})
+	}
+	b.Run("all answer", passes)
 	for i, s := range servers[:10] {
 		if i%2 == 0 {
 			s.Pause(b)
@@ -45,11 +49,7 @@ func BenchmarkPassOver100Servers(b *testing.B) {
 			deafen(b, s.IP)
 		}
 	}
-	b.Run("ten are silent", func(b *testing.B) {
-		for b.Loop() {
-			w.pass()
-		}
-	})
+	b.Run("ten are silent", passes)
 }
 
 // deafen makes the port of a dead server drop what comes: its listener's queue is full.
