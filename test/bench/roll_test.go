@@ -38,5 +38,5 @@ func TestRolling(t *testing.T) {
 	add("longest gap between two writes", milliseconds(gap.Length), "", "<= 250 ms")
 	add("failovers", fmt.Sprint(failovers), "", "3")
 	add("acknowledged writes lost", fmt.Sprintf("%d of %d", len(w.Finish()), w.Acknowledged()), "", "0")
-	put(row{what: "  * the official operator, see docs/testing.md"})
+	put(row{what: "  * an operator with the same contract"})
 }
