@@ -110,7 +110,7 @@ type NodeSummary struct {
 
 // ShardStatus is one shard of the Valkey cluster.
 type ShardStatus struct {
-	// Valkey's id of the shard, 40 hex digits.
+	// Node ID of the shard's primary, 40 hex digits: it changes with a failover.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`

@@ -7,7 +7,7 @@ package v1alpha1
 //
 // ShardStatus is one shard of the Valkey cluster.
 type ShardStatusApplyConfiguration struct {
-	// Valkey's id of the shard, 40 hex digits.
+	// Node ID of the shard's primary, 40 hex digits: it changes with a failover.
 	ID *string `json:"id,omitempty"`
 	// Name of the ValkeyNode that is the primary; absent while there is none.
 	Primary *string `json:"primary,omitempty"`
