@@ -41,6 +41,13 @@ func (h herald) announce(ctx context.Context, cluster *v1alpha1.ValkeyCluster, o
 	h.events.Event(cluster, eventType(s), last.Rule, clip(eventMessage(s.decision), maxEventLength))
 }
 
+// refused tells that the API server forbade a write: a quota or an admission policy is somebody's to change. The
+// recorder counts repeated ones.
+func (h herald) refused(cluster *v1alpha1.ValkeyCluster, err error) {
+	h.events.Event(cluster, corev1.EventTypeWarning, "Refused",
+		clip("the API server refuses what the cluster needs; tried again until the quota or policy allows it: "+err.Error(), maxEventLength))
+}
+
 // isNews: a deed, a reason to hold, or a wait while something is broken. The short waits between
 // the steps of a change are for the log.
 func isNews(s seen) bool {

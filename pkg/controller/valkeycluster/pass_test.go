@@ -2,9 +2,11 @@ package valkeycluster
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,6 +64,24 @@ func TestAnIdleClusterCostsNoWriteAndNoCommand(t *testing.T) {
 	if news := b.news(); len(news) > 0 {
 		t.Errorf("Events: %v", news)
 	}
+}
+
+func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
+	b := newBench(t, 1, 0)
+	b.api.fault = func(call string, _ bool) error {
+		if strings.HasPrefix(call, "create valkeynodes") {
+			return apierrors.NewForbidden(v1alpha1.Resource("valkeynodes"), "cart-1", errors.New("exceeded quota: small, requested: 1, used: 6, limited: 6"))
+		}
+		return nil
+	}
+	for range 20 {
+		b.step()
+	}
+	if news := strings.Join(b.news(), "\n"); b.lastErr == nil || !strings.Contains(news, "Warning Refused") || !strings.Contains(news, "exceeded quota: small") {
+		t.Errorf("%v:\n%s", b.lastErr, news)
+	}
+	b.api.fault = nil
+	b.settle()
 }
 
 func TestAFailedStatusWriteForbidsTheAct(t *testing.T) {

@@ -66,6 +66,8 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) (loop.Resul
 		// The cluster's own deletion is about to come.
 		klog.FromContext(ctx).V(2).Info("the namespace is being deleted")
 		return loop.Result{RequeueAfter: holdRecheck}, nil
+	case apierrors.IsForbidden(err):
+		c.herald.refused(cluster, err)
 	}
 	return result, err
 }
