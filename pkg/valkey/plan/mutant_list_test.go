@@ -126,6 +126,8 @@ var repairMutants = []mutant{
 		see: ignorePause, caught: []string{plantest.NoDeedPaused}},
 	{name: "creates two nodes for one seat", world: world(2, 1, fault(plantest.KillReplica, 0, 0)),
 		decide: createTwice, caught: []string{plantest.OneNodeASeat}},
+	{name: "creates two nodes for one seat of a shard that a failover split", world: plantest.RandomScenario(500165),
+		decide: createTwiceBeside, caught: []string{plantest.OneNodeASeat}},
 	{name: "lets a newcomer join at epoch 0", world: world(3, 0, fault(plantest.KillShard, 0, 0)),
 		decide: epochZero, caught: []string{plantest.JoinsAbove}},
 	{name: "attaches every replica to one primary", world: world(2, 1), decide: attachWrong(),
@@ -156,6 +158,14 @@ func ignorePause(obs plan.Observation, t plan.Target) (plan.Observation, plan.Ta
 func createTwice(_ plan.Observation, _ plan.Target, d plan.Decision) plan.Decision {
 	if c, creates := d.Action.(plan.CreateNodes); creates {
 		return instead(d, plan.CreateNodes{Nodes: append(c.Nodes[:1:1], c.Nodes...)})
+	}
+	return d
+}
+
+// createTwiceBeside does so only while a replica waits to take the place of its lost primary.
+func createTwiceBeside(obs plan.Observation, t plan.Target, d plan.Decision) plan.Decision {
+	if r, _ := replicaOfSilent(obs); r != "" {
+		return createTwice(obs, t, d)
 	}
 	return d
 }

@@ -149,15 +149,16 @@ func (p *picture) seatNodes() {
 	}
 }
 
-// neediest is the shard of an index that has most room, a leaving one only if there is no other.
-// There are two of one index where a primary came back after its replica was elected and kept
-// slots that the replica had not heard of. If one of them got all newcomers, what the other
-// lacks would be created and dropped as superfluous for ever.
+// neediest is the shard of an index that has most room, a leaving one only if there is no other. There are two of one
+// index where a primary died, or came back after its replica was elected, and kept slots that the replica had not heard
+// of. If one of them got all newcomers, what the other lacks would be created and dropped as superfluous for ever; and
+// nobody can join one whose primary is gone: what was made for the other would be made again.
 func (p *picture) neediest(index int) *shard {
 	var best *shard
 	for _, s := range p.shards {
 		if s.index == index && (best == nil || cmp.Or(
 			compareBool(s.leaving(), best.leaving()),
+			compareBool(s.primary.gone(), best.primary.gone()),
 			cmp.Compare(p.room(best), p.room(s))) < 0) {
 			best = s
 		}

@@ -139,7 +139,7 @@ func (s *Simulation) judgeCreate(target plan.Target, a plan.CreateNodes) {
 		want[n.Shard]++
 	}
 	for index, n := range want {
-		owners, rolling := map[int]bool{}, 0
+		owners, heirs, rolling := map[int]bool{}, 0, 0
 		for _, o := range m.objects {
 			// A node that cannot start keeps its seat until it is tried again, after a pause.
 			hopeless := o.pod != nil && o.pod.crashed && o.knownID == "" && o.revision == target.Revisions[0] && o.restart == target.Restart
@@ -150,12 +150,32 @@ func (s *Simulation) judgeCreate(target plan.Target, a plan.CreateNodes) {
 			if o.pod != nil && o.pod.server != nil && o.pod.server.voter() {
 				owners[o.pod.server.n] = true
 			}
+			if o.pod != nil && o.pod.server != nil && o.pod.server.inherits() {
+				heirs++
+			}
 			if o.revision != target.Revisions[0] || o.restart != target.Restart {
 				rolling = 1
 			}
+		}
+		if len(owners) > 0 {
+			n -= heirs // theirs is another shard of this index, which nobody can join yet
 		}
 		if seats := (target.Replicas + 1) * max(len(owners), 1); n > seats+rolling {
 			m.violate(OneNodeASeat, "%d nodes for the %d seats of shard %d", n, seats, index)
 		}
 	}
+}
+
+// inherits says whether the server is a replica of a dead owner whose slots nobody else has: of them it will make a shard.
+func (s *server) inherits() bool {
+	if s.primary() || !s.alive || s.m.servers[s.following].alive || s.peer(s.following) == nil {
+		return false
+	}
+	left := s.peer(s.following).slots.set
+	for _, v := range s.m.servers {
+		if v.alive && v.voter() && v.object != nil {
+			left = left.Minus(v.me().slots.set)
+		}
+	}
+	return !left.Empty()
 }
