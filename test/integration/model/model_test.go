@@ -80,7 +80,11 @@ func (b *bench) Do(i int, verb string, args []string) error {
 		b.dead[i] = true
 		return nil
 	case "key":
-		b.servers[i].CLI(b.t, "SET", "key", "value") // slot 12539
+		b.servers[i].CLI(b.t, "SET", "lvb", "value") // slot 17, as in the model
+		return nil
+	case "delslots":
+		first, last, _ := strings.Cut(args[0], "-")
+		b.servers[i].CLI(b.t, "CLUSTER", "DELSLOTSRANGE", first, last)
 		return nil
 	}
 	node := b.servers[i].Node(b.t)

@@ -16,6 +16,7 @@ type Bare struct{ m *Model }
 // NewBare starts servers that know nobody.
 func NewBare(n int) *Bare {
 	b := &Bare{NewModel(1, Traits{Hosts: 1, SlowSync: 4, Remeets: true, ForgetSpreads: true})}
+	b.m.unused = true
 	for i := range n {
 		b.m.startServer(fmt.Sprintf("10.0.0.%d", i+1), 0, "9.1.2").object = &object{pod: &pod{}}
 	}
@@ -50,7 +51,7 @@ func (b *Bare) Do(i int, verb string, args []string) error {
 	case "key":
 		s.data[0]++
 		return nil
-	case "addslots", "migrate":
+	case "addslots", "delslots", "migrate":
 		return b.slots(s, verb, args)
 	}
 	return b.pair(s, verb, args)
@@ -61,8 +62,12 @@ func (b *Bare) slots(s *server, verb string, args []string) error {
 	if err != nil {
 		return err
 	}
-	if verb == "addslots" {
+	switch verb {
+	case "addslots":
 		return s.addSlots(set)
+	case "delslots":
+		s.delSlots(set)
+		return nil
 	}
 	id, err := b.id(args[1])
 	if err != nil {

@@ -51,6 +51,20 @@ func (s *server) addSlots(set slot.Set) error {
 	return nil
 }
 
+// delSlots makes the server believe that nobody owns the slots: its own view changes and no other.
+func (s *server) delSlots(set slot.Set) {
+	for n, p := range s.view {
+		switch {
+		case p == nil:
+		case n == s.n:
+			s.setOwn(p.slots.set.Minus(set))
+		default:
+			p.slots = claimOf(p.slots.set.Minus(set))
+		}
+	}
+	s.tables++
+}
+
 func (s *server) replicateFrom(id topology.NodeID) error {
 	n, p := s.lookup(id)
 	switch {

@@ -1,6 +1,10 @@
 package plantest
 
-import "time"
+import (
+	"time"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
+)
 
 // election is a replica's way to the votes of the primaries.
 type election struct {
@@ -142,13 +146,30 @@ func (r *server) promote(how string) {
 	lost := r.peer(old)
 	r.m.note("%s %s in place of %s", r.id, how, r.m.servers[old].id)
 	r.m.promoted(r, old, how)
-	taken := lost.slots
+	taken := lost.slots.set.Union(r.unowned())
 	lost.slots = nothing
 	r.following, r.election, r.manual, r.linkUp, r.syncing, r.loading = nobody, nil, nil, false, false, false
 	me := r.me()
 	me.replica, me.of, me.epoch = false, nobody, r.current
-	r.setOwn(taken.set)
+	r.setOwn(taken)
 	r.broadcast()
+}
+
+// unowned are the slots of its keys that nobody owns as far as it knows: a server that becomes a primary takes them
+// ("I have keys for unassigned slot", 9.1.2), and drops keys of slots that others own.
+func (r *server) unowned() slot.Set {
+	var owned, out slot.Set
+	for _, p := range r.view {
+		if p != nil {
+			owned = owned.Union(p.slots.set)
+		}
+	}
+	for k, v := range r.data {
+		if n := slotOfKey(k); v != 0 && !owned.Has(n) {
+			out = out.Union(slot.Of(slot.Range{First: n, Last: n}))
+		}
+	}
+	return out
 }
 
 // follow makes the server a replica of another one; what it has of its own goes at the sync.

@@ -189,25 +189,31 @@ func (m *Model) ended(o *object, crashed bool) {
 	o.pod.reason = "exit code 137"
 }
 
-// terminate ends a pod gracefully: SIGTERM hands the slots to a replica that is in sync
-// (shutdown-on-sigterm failover, contract §3), then the process ends and the pod with it.
+// terminate ends a pod gracefully: SIGTERM hands the slots of a primary to a replica that is in sync
+// (shutdown-on-sigterm failover, contract §3), then the process ends and the pod with it. A replica ends
+// at once, also one that was the primary until then.
 func (m *Model) terminate(o *object) {
 	p := o.pod
 	s := p.server
 	switch {
 	case s == nil:
 		p.phase = phase(plan.PodAbsent)
+		return
+	case !p.stopping && m.chance(30):
+		return // its kubelet has not come to it yet
 	case !p.stopping:
 		p.stopping = true
 		p.next = m.now + m.beats(1, 6)
 		s.hand()
-	case m.now < p.next:
-	case s.alive:
+	}
+	switch {
+	case s.alive && (m.now >= p.next || !s.primary() && s.running()):
 		s.alive = false
 		p.next = m.now + m.beats(0, 2)
 		if !o.deleting || s.voter() {
 			m.mourn() // not our deed, or it became an owner after it was
 		}
+	case m.now < p.next:
 	default:
 		p.phase = phase(plan.PodAbsent)
 	}

@@ -19,7 +19,8 @@ type Model struct {
 	servers []*server // all that ever ran, by number
 	objects []*object // ValkeyNodes that exist
 	hosts   []*host
-	serial  int // of names, UIDs and addresses
+	serial  int  // of names, UIDs and addresses
+	unused  bool // no client writes
 	traits  Traits
 
 	// What faults have set, each with its end.

@@ -93,6 +93,9 @@ func (r *server) endSync(p *server) {
 // write lets clients write some keys: where a slot has two claimants, at the one with the
 // newer config epoch.
 func (m *Model) write() {
+	if m.unused {
+		return
+	}
 	for range 4 {
 		k := m.rng.IntN(Keys)
 		s := m.ownerOf(slotOfKey(k))
