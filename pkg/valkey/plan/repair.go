@@ -288,8 +288,12 @@ func (p *picture) giveSlots() answer {
 	if a := p.copyFunctions(takers[0]); a.action != nil {
 		return a
 	}
-	// Contiguous pieces: the first taker gets the lowest slots.
+	// Contiguous pieces: the first taker gets the lowest slots. One that has some gets what it lacks of an even
+	// share: a part of what is left again and again would take a tick for each halving.
 	n := (p.unassigned.Len() + parts - 1) / parts
+	if own := takers[0].slots.Len(); own > 0 {
+		n = (slot.Count+parts-1)/parts - own
+	}
 	return do(p.assign(takers[0], p.unassigned.First(n)), "%d slots have no owner", p.unassigned.Len())
 }
 
