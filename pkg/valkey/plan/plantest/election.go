@@ -130,7 +130,7 @@ func (v *server) vote(r *server, force bool) bool {
 		if q == nil || n == r.following || q.slots.n == 0 || q.epoch <= claimed.epoch {
 			continue
 		}
-		overlap := q.slots.set.Intersect(claimed.slots.set)
+		overlap := q.claims().Intersect(claimed.slots.set)
 		if !overlap.Empty() {
 			return false
 		}

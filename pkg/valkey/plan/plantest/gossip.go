@@ -2,6 +2,8 @@ package plantest
 
 import (
 	"time"
+
+	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
 )
 
 const (
@@ -244,12 +246,15 @@ func (b *server) settleEpochs(a *server) {
 	}
 }
 
-// learnSlots takes in what an owner claims: a slot changes hands where it was nobody's or the
-// claim has the greater config epoch. Where this view knows better, it tells `from`.
+// learnSlots takes in what an owner claims: a slot changes hands where it was nobody's, where its owner does not
+// claim it any more, or where the claim has the greater config epoch. Where this view knows better, it tells `from`.
 func (b *server) learnSlots(from *server, owner int, claimed *claim, epoch uint64) {
 	p := b.peer(owner)
-	if p.slots == claimed || p.seen == claimed && p.seenEpoch == epoch && p.seenVersion == b.tables {
+	if p.seen == claimed && (p.slots == claimed || p.seenEpoch == epoch && p.seenVersion == b.tables) {
 		return
+	}
+	if p.seen != claimed {
+		b.tables++ // what it does not claim any more is free for others
 	}
 	gained := claimed.set.Minus(p.slots.set)
 	boss, lost := b.n, 0
@@ -265,10 +270,13 @@ func (b *server) learnSlots(from *server, owner int, claimed *claim, epoch uint6
 			continue
 		}
 		if q.epoch >= epoch {
-			gained = gained.Minus(overlap)
-			if q.epoch > epoch && from != nil && b.m.connected(b, from) {
+			kept := overlap.Intersect(q.claims())
+			gained, overlap = gained.Minus(kept), overlap.Minus(kept)
+			if q.epoch > epoch && !kept.Empty() && from != nil && b.m.connected(b, from) {
 				from.update(x, q)
 			}
+		}
+		if overlap.Empty() {
 			continue
 		}
 		if x == boss {
@@ -292,6 +300,15 @@ func (b *server) learnSlots(from *server, owner int, claimed *claim, epoch uint6
 	if lost > 0 && owner != b.n && b.peer(boss).slots.n == 0 && claimed.n == lost {
 		b.follow(owner)
 	}
+}
+
+// claims are the slots of a peer that it claimed itself when it was heard last: a view keeps others in its name too,
+// until somebody else claims them.
+func (p *peer) claims() slot.Set {
+	if p.seen == nil {
+		return p.slots.set
+	}
+	return p.slots.set.Intersect(p.seen.set)
 }
 
 // update tells a server that another one has a newer claim; what it knows already is not news.
