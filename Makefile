@@ -26,7 +26,7 @@ quickstart-down: ## remove all that quickstart made
 packages: ## install the Debian packages that all of this needs and the machine lacks
 	@hack/packages.sh
 
-build: ## the operator and the kubectl plugin, static, in bin/
+build: ## the operator, static, in bin/
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...
 
 manifests: ## release files in dist/: crds.json and operator.yaml (IMAGE=name:tag)
@@ -43,7 +43,7 @@ verify: ## fail where generated files, modules or known vulnerabilities are not 
 lint: ## gofmt, vet, staticcheck, shellcheck and the project's own bans
 	hack/lint.sh
 
-check: ## unit tests, scripts and a short simulation, with the race detector (under a minute, warm)
+check: ## unit tests, scripts and a short simulation, with the race detector
 	CGO_ENABLED=1 go test -race ./pkg/... ./cmd/... ./docs/... ./hack/...
 
 test: packages lint verify check simulate integration e2e ## everything but the soak and the benchmarks; what CI runs

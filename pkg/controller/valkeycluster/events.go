@@ -38,7 +38,7 @@ func (h herald) announce(ctx context.Context, cluster *v1alpha1.ValkeyCluster, o
 	if !isNews(s) || isSameNews(old.LastAction, last, s.decision) {
 		return
 	}
-	h.events.Event(cluster, eventType(s), last.Rule, clip(eventMessage(s.decision), maxEventLength))
+	h.events.Event(cluster, eventType(s), last.Rule, clip(byName(s.obs, eventMessage(s.decision)), maxEventLength))
 }
 
 // refused tells that the API server forbade a write: a quota or an admission policy is somebody's to change. The
@@ -91,6 +91,18 @@ func eventType(s seen) string {
 		}
 	}
 	return corev1.EventTypeNormal
+}
+
+// byName writes the names of nodes for their IDs: people know the pods.
+func byName(obs plan.Observation, text string) string {
+	var pairs []string
+	for _, n := range obs.Nodes {
+		if id := string(n.ID()); id != "" {
+			name := string(n.Name)
+			pairs = append(pairs, name+" ("+id+")", name, id, name)
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 func eventMessage(d plan.Decision) string {

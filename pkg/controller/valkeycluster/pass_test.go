@@ -28,6 +28,9 @@ func TestAClusterIsFormedWithFewWrites(t *testing.T) {
 	} else {
 		t.Logf("%d API writes, of which %d Events", total, len(news))
 	}
+	if all := strings.Join(news, "\n"); strings.Contains(all, strings.Repeat("0", 30)) {
+		t.Errorf("Events name nodes by ID:\n%s", all)
+	}
 	if len(news) > 8 {
 		t.Errorf("%d Events:\n%s", len(news), strings.Join(news, "\n"))
 	}

@@ -134,12 +134,18 @@ func askedToEnd(pod *corev1.Pod, t time.Time) bool {
 	return !t.Before(asked.Add(-time.Second))
 }
 
+// killed is the exit code of a process that SIGKILL ended.
+const killed = 137
+
 func lastWords(end *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("container exited with code %d", end.ExitCode)
 	if end.Reason != "" && end.Reason != "Error" && end.Reason != "Completed" {
 		text += " (" + end.Reason + ")"
 	}
-	return words(text, tail(end.Message))
+	if end.ExitCode == killed {
+		return text // its log says nothing about who killed it
+	}
+	return words(text, strings.ReplaceAll(tail(end.Message), "\n", " | "))
 }
 
 // tail is the end of a text, from the start of a line where one is near.

@@ -63,7 +63,7 @@ func TestWhatAPodsStateMeans(t *testing.T) {
 		{"a server that exits by itself", crashed,
 			plan.Pod{Phase: plan.PodFailed, Crashed: true, EndedFor: 10 * time.Second, Reason: crashedWhy, Zone: "z"}},
 		{"a server that has just exited, before the kubelet has taken the pod down",
-			corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: ended(137, 0, "")}},
+			corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: ended(137, 0, "Background saving terminated")}},
 			plan.Pod{Phase: plan.PodFailed, Crashed: true, IP: "10.0.0.1", Reason: "container exited with code 137", Zone: "z"}},
 		{"a server that has ended well, beside a container that somebody injected",
 			deleted(corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: append(ended(0, 0, ""),

@@ -84,6 +84,7 @@ func (c *Controller) pass(ctx context.Context, cluster *v1alpha1.ValkeyCluster) 
 		switch stop.rule {
 		case ruleUnresolved:
 			s.unresolved = stop.because
+			s.decision.Why = "create what is missing, or correct the reference"
 		case ruleAuthLost:
 			s.decision = withoutPasswords(cluster, on.scene.nodes, stop.because)
 		}
@@ -190,7 +191,7 @@ func (c *Controller) decide(ctx context.Context, s *seen, on stage) {
 	if s.invalid != "" {
 		// No topology action while the TLS material is broken; nodes go on with the last good one.
 		s.attempts = s.obs.Attempts
-		s.decision = plan.Decision{Rule: ruleTLSInvalid, Why: "somebody has to look", Action: plan.Hold{Because: s.invalid}}
+		s.decision = plan.Decision{Rule: ruleTLSInvalid, Why: "correct the Secret", Action: plan.Hold{Because: s.invalid}}
 		return
 	}
 	target := targetOf(s.cluster, on.resolved, c.actor.config, on.scene.nodes)

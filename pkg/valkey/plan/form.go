@@ -147,9 +147,18 @@ func (p *picture) awaitNodes() answer {
 	why := first.node.Pod.Reason
 	switch {
 	case why != "":
-		return wait(later, "%d nodes to run; bootstrap blocked: pod cannot be scheduled or started: %s: %s", n, first.node.Name, why)
+		blocked := "pod cannot be scheduled or started"
+		if p.obs.Creating {
+			blocked = "bootstrap blocked: " + blocked // the contract's words
+		}
+		a := wait(later, "%d nodes to run; %s: %s: %s", n, blocked, first.node.Name, why)
+		a.why = "it goes on once the cause is gone"
+		return a
 	case first.node.Pod.Phase == PodRunning:
 		return wait(soon, "%d nodes to run and answer; %s does not answer yet", n, first.node.Name)
+	}
+	if first.node.Pod.Phase == PodNone {
+		return wait(later, "%d nodes to run; %s has no pod yet", n, first.node.Name)
 	}
 	return wait(later, "%d nodes to run; %s is %s", n, first.node.Name, first.node.Pod.Phase)
 }

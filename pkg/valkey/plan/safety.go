@@ -5,7 +5,9 @@ import "github.com/momentohq/valkey-operator/pkg/valkey/slot"
 // holdWhilePaused respects the owner's annotation.
 func (p *picture) holdWhilePaused() answer {
 	if p.target.Paused {
-		return hold("the cluster is paused by annotation")
+		a := hold("the cluster is paused by annotation")
+		a.why = "it goes on once the annotation is removed"
+		return a
 	}
 	return answer{}
 }

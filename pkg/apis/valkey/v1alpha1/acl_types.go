@@ -31,7 +31,7 @@ type AclBinding struct {
 // AclPermission joins a role with the keys and channels that it is for.
 type AclPermission struct {
 	// Name of the ValkeyRole that says which commands. Resolved on each pass: a role that does not exist holds back
-	// ACL changes only. Required, at most 253 characters.
+	// ACL changes only; a new cluster waits for it. Required, at most 253 characters.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -8,7 +8,7 @@ package v1alpha1
 // AclPermission joins a role with the keys and channels that it is for.
 type AclPermissionApplyConfiguration struct {
 	// Name of the ValkeyRole that says which commands. Resolved on each pass: a role that does not exist holds back
-	// ACL changes only. Required, at most 253 characters.
+	// ACL changes only; a new cluster waits for it. Required, at most 253 characters.
 	RoleRef *string `json:"roleRef,omitempty"`
 	// Keys that the commands may touch, at most 16; an empty list means none. Required.
 	Keys []KeyPatternApplyConfiguration `json:"keys,omitempty"`
