@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
 	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
@@ -230,6 +231,10 @@ func allowedForget(obs Observation, a Forget) error {
 		}
 		if p, ok := n.Server.View.Find(a.ID); ok && subject == nil && p.Linked && !p.Failed && !p.Failing {
 			return fmt.Errorf("forget %s: %s is linked to it, it is alive", a.ID, n.Name)
+		} else if ok && subject == nil && slices.ContainsFunc(obs.Nodes, func(o Node) bool {
+			return o.KnownID == "" && o.Server == nil && !o.Pod.Gone() && o.Pod.IP != "" && o.Pod.IP == p.IP && !p.NoAddr
+		}) {
+			return fmt.Errorf("forget %s: a node that never answered has its address", a.ID)
 		}
 	}
 	return nil

@@ -25,6 +25,9 @@ type unit struct {
 	// told is what other core members say of it; epoch is the newest config epoch among that.
 	told  []told
 	epoch uint64
+	// namesake is a node of ours that never answered and has the address of this ID, which none of ours is known by: it may be
+	// its server.
+	namesake *unit
 	// greeting are the addresses that it is shaking hands with.
 	greeting map[string]bool
 	shard    *shard
@@ -57,7 +60,7 @@ func (u *unit) knownSlots() int {
 func (u *unit) answering() bool { return u.server != nil }
 
 // gone is proof that the process does not run any more. For an ID without a ValkeyNode
-// the proof is that none of its ValkeyNode or pod is left and nobody has a link to it.
+// the proof is that none of its ValkeyNode or pod is left, also none that might be its own, and nobody has a link to it.
 func (u *unit) gone() bool {
 	if u.server != nil {
 		return false
@@ -65,7 +68,7 @@ func (u *unit) gone() bool {
 	if u.node != nil {
 		return u.node.Pod.Gone()
 	}
-	return !u.linked()
+	return !u.linked() && u.namesake == nil
 }
 
 // silent: it may be alive, it was heard of before, and it did not answer now.
@@ -293,6 +296,9 @@ func (p *picture) hearsay() {
 		}
 	}
 	slices.SortFunc(unknown, func(a, b *unit) int { return cmp.Compare(a.id, b.id) })
+	for _, u := range unknown {
+		u.namesake = p.unseenAt(u.told)
+	}
 	p.units = append(p.units, unknown...)
 	for _, u := range p.units {
 		if u.answering() || len(u.told) == 0 {
@@ -304,6 +310,19 @@ func (p *picture) hearsay() {
 		u.role, u.following, u.epoch = newest.peer.Role, newest.peer.PrimaryID, newest.peer.Epoch
 		u.slots = slot.Of(newest.peer.Slots...)
 	}
+}
+
+// unseenAt finds a node that never answered at an address that members know. One who finds another server
+// there says so (noaddr).
+func (p *picture) unseenAt(known []told) *unit {
+	for _, t := range known {
+		for _, u := range p.units {
+			if u.unseen() && !t.peer.NoAddr && u.node.Pod.IP != "" && u.node.Pod.IP == t.peer.IP {
+				return u
+			}
+		}
+	}
+	return nil
 }
 
 // claims settles who owns what: an answering member's own word first.

@@ -45,6 +45,9 @@ func (p *picture) forgetOne(u *unit) answer {
 		if u.node != nil {
 			return answer{}
 		}
+		if u.namesake != nil {
+			return wait(later, "%s to answer: it may be %s", u.namesake.name(), u.id)
+		}
 		if p.obs.attempts("ForeignNode", string(u.id)).Ago > 2*p.target.NodeTimeout {
 			return hold("server %s is alive and is none of this cluster's: two clusters may have met; separate them by NetworkPolicy or TLS", u.id)
 		}
