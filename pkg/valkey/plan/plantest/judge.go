@@ -20,7 +20,7 @@ func (s *Simulation) judgeFailover(a plan.Failover) {
 	if r == nil || p == nil || r.following != p.n {
 		return
 	}
-	if p.alive && p.moving() {
+	if p.alive && m.isKnownToMove(p) {
 		m.violate(NoMoveFailover, "%s takes part in a running migration", p.id)
 	}
 	// A stronger command after a weaker one is another matter: the primary may have died since.
@@ -45,11 +45,27 @@ func (s *Simulation) judgeFailover(a plan.Failover) {
 		s.judgeTakeover(r, p)
 	}
 	for _, f := range m.servers {
-		if f != r && f.following == p.n && m.reaches(f) && m.now >= m.operatorCutFrom[f.host] && m.now >= f.answersAt && f.offset > r.offset &&
+		if f != r && f.following == p.n && m.answers(f) && f.offset > r.offset &&
 			f.object != nil && !f.object.removed && !f.object.pod.deleting && f.peer(p.n) != nil {
 			m.violate(BestReplica, "%s is told to promote itself, %s has more", r.id, f.id)
 		}
 	}
+}
+
+// isKnownToMove says whether slots move to or from a server: by the operator's own order, or by that of somebody else if
+// one of the two servers can tell the operator.
+func (m *Model) isKnownToMove(s *server) bool {
+	for _, j := range s.jobs {
+		if j.state == topology.Running && (!j.byHand || m.answers(j.source) || m.answers(j.target)) {
+			return true
+		}
+	}
+	return false
+}
+
+// answers says whether the operator hears of a server.
+func (m *Model) answers(s *server) bool {
+	return m.reaches(s) && m.now >= m.operatorCutFrom[s.host] && m.now >= s.answersAt
 }
 
 // lost is the word of design.md: there is no pod any more that could run the server.
