@@ -128,7 +128,11 @@ func (s *Simulation) judgeMeet(a plan.Meet) {
 		return
 	}
 	for _, other := range m.servers {
-		if m.reaches(other) && m.now >= m.operatorCutFrom[other.host] && other != v && other.object != nil && max(other.me().epoch, other.current) >= a.Epoch {
+		// What does not answer yet, and what has no node any more, the operator cannot know.
+		if other == v || !m.answers(other) || other.object == nil || other.object.removed || other.object.gone(m.now) {
+			continue
+		}
+		if max(other.me().epoch, other.current) >= a.Epoch {
 			m.violate(JoinsAbove, "%s joins at epoch %d, %s knows epoch %d", a.ID, a.Epoch, other.id, max(other.me().epoch, other.current))
 		}
 	}
