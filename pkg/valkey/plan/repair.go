@@ -101,19 +101,29 @@ func (p *picture) crashed(u *unit) bool {
 	return u.gone() && u.node.Pod.Crashed && u.node.KnownID == "" && !p.outdated(u)
 }
 
-// retryCrashed replaces crashed nodes ever more slowly.
+// retryCrashed replaces crashed nodes, ever more slowly: all of them in one try, once the pause is over for one.
 func (p *picture) retryCrashed() answer {
 	pause := backoff(p.obs.attempts("CrashedNode", startSubject).Count, 10*time.Second, 5*time.Minute)
+	var crashed []Removal
+	var longest *unit
 	for _, u := range p.units {
-		switch {
-		case u.node == nil || u.node.Deleting || !p.crashed(u):
-		case u.node.Pod.EndedFor >= pause:
-			return do(RemoveNodes{[]Removal{u.removal()}}, "it exited before it answered: %s", u.node.Pod.Reason)
-		default:
-			return wait(later, "a correction, or %s until the next try: %s exited before it answered: %s", pause, u.node.Name, u.node.Pod.Reason)
+		if u.node == nil || u.node.Deleting || !p.crashed(u) {
+			continue
+		}
+		crashed = append(crashed, u.removal())
+		if longest == nil || u.node.Pod.EndedFor > longest.node.Pod.EndedFor {
+			longest = u
 		}
 	}
-	return answer{}
+	switch {
+	case longest == nil:
+		return answer{}
+	case longest.node.Pod.EndedFor < pause:
+		return wait(later, "a correction, or %s until the next try: %s exited before it answered: %s", pause, longest.node.Name, longest.node.Pod.Reason)
+	case len(crashed) > 1:
+		return do(RemoveNodes{crashed}, "they exited before they answered, %s: %s", longest.node.Name, longest.node.Pod.Reason)
+	}
+	return do(RemoveNodes{crashed}, "it exited before it answered: %s", longest.node.Pod.Reason)
 }
 
 // startSubject is the subject of attempts to start nodes.

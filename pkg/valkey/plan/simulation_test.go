@@ -17,7 +17,7 @@ var (
 	until     = flag.Duration("until", 0, "with -seed: stop there and print the world")
 	seedCount = flag.Int("seeds", 30, "how many seeds to simulate")
 	firstSeed = flag.Uint64("first", 1, "the first of them")
-	soak      = flag.Duration("for", 0, "simulate seeds for so long instead, from -first on")
+	soak      = flag.Duration("for", 0, "simulate seeds for so long instead, from -first on, and count the violations")
 )
 
 // TestSimulation runs random worlds to their end. Every run must keep all invariants, come
@@ -38,7 +38,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-func simulate(t *testing.T, seed uint64, lines int) {
+// simulate runs a seed and says whether it kept all invariants.
+func simulate(t *testing.T, seed uint64, lines int) bool {
 	s := plantest.NewSimulation(plantest.RandomScenario(seed), plantest.Real)
 	s.Until = *until
 	err := s.Run()
@@ -50,22 +51,30 @@ func simulate(t *testing.T, seed uint64, lines int) {
 	case *oneSeed != 0:
 		t.Log(s.Model.Transcript(lines))
 	}
+	return err == nil
 }
 
-// soakFor takes one seed after the other on every core until the time is over or one fails.
+// soakFor takes one seed after the other on every core until the time is over, and counts those that fail.
 func soakFor(t *testing.T, d time.Duration) {
 	begin := time.Now()
-	var next, done atomic.Uint64
+	var next, done, failed atomic.Uint64
 	next.Store(*firstSeed)
+	told := func() {
+		t.Logf("%d seeds from %d on in %s, %d violations", done.Load(), *firstSeed, time.Since(begin).Round(time.Second), failed.Load())
+	}
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			for time.Since(begin) < d && !t.Failed() {
-				simulate(t, next.Add(1)-1, 60)
-				done.Add(1)
+			for time.Since(begin) < d {
+				if !simulate(t, next.Add(1)-1, 60) {
+					failed.Add(1)
+				}
+				if done.Add(1)%5000 == 0 {
+					told()
+				}
 			}
 		})
 	}
 	all.Wait()
-	t.Logf("%d seeds from %d on in %s, violations: %t", done.Load(), *firstSeed, time.Since(begin).Round(time.Second), t.Failed())
+	told()
 }

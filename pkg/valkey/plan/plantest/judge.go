@@ -96,12 +96,13 @@ func (s *Simulation) judgeForce(r, p *server) {
 	}
 }
 
-// judgeTakeover: half or more of the owners must be out of the replica's reach.
+// judgeTakeover: half or more of the owners must be out of the replica's reach. An owner that has just got its slots
+// and died before the replica heard of them is one too: its vote is missing, and nobody else can tell of its slots.
 func (s *Simulation) judgeTakeover(r, p *server) {
 	m := s.Model
 	owners, out := 0, 0
 	for n, q := range r.view {
-		if q == nil || q.slots.n == 0 {
+		if q == nil || q.slots.n == 0 && !m.servers[n].voter() {
 			continue
 		}
 		owners++
