@@ -65,15 +65,15 @@ func unheard(obs Observation, except map[NodeName]bool) *Node {
 	return nil
 }
 
-// claimed is what a node owns: by its own words, else by anybody's.
-func claimed(obs Observation, n *Node) slot.Set {
-	if n.Server != nil {
+// claimed is what a node owns: by its own words, else by anybody's, less what those who answer own.
+func claimed(obs Observation, id topology.NodeID) slot.Set {
+	if n := find(obs, id); n != nil && n.Server != nil {
 		return slot.Of(n.Server.View.Me().Slots...)
 	}
 	var out, own slot.Set
 	for i := range obs.Nodes {
 		if s := obs.Nodes[i].Server; s != nil {
-			if p, ok := s.View.Find(n.KnownID); ok {
+			if p, ok := s.View.Find(id); ok {
 				out = out.Union(slot.Of(p.Slots...))
 			}
 			own = own.Union(slot.Of(s.View.Me().Slots...))
@@ -120,7 +120,7 @@ func allowedRemoval(obs Observation, a RemoveNodes) error {
 		if n == nil || n.Pod.Gone() && n.Server == nil {
 			continue
 		}
-		if owned := claimed(obs, n); !owned.Empty() {
+		if owned := claimed(obs, n.ID()); !owned.Empty() {
 			return fmt.Errorf("remove %s: it owns slots %s", n.Name, owned)
 		}
 		if n.ID() == "" || alone(n) {
@@ -155,12 +155,8 @@ func leavesCopy(obs Observation, n *Node) error {
 	}
 	primary := find(obs, me.PrimaryID)
 	if primary == nil || primary.Server == nil {
-		for i := range obs.Nodes {
-			if s := obs.Nodes[i].Server; s != nil {
-				if p, ok := s.View.Find(me.PrimaryID); ok && len(p.Slots) > 0 {
-					return fmt.Errorf("remove %s: its primary does not answer, it may be the last copy", n.Name)
-				}
-			}
+		if owned := claimed(obs, me.PrimaryID); !owned.Empty() {
+			return fmt.Errorf("remove %s: its primary does not answer, it may be the last copy of slots %s", n.Name, owned)
 		}
 	}
 	return nil
@@ -190,7 +186,7 @@ func oneDisturbed(obs Observation, a RemoveNodes) error {
 }
 
 // otherWhole says whether every shard but the touched ones has an answering primary with all
-// its replicas in sync.
+// its replicas in sync. A primary that answers and owns no slots makes no shard.
 func otherWhole(obs Observation, touched map[topology.NodeID]bool) error {
 	for i := range obs.Nodes {
 		n := &obs.Nodes[i]
@@ -201,7 +197,11 @@ func otherWhole(obs Observation, touched map[topology.NodeID]bool) error {
 		if me.Role != topology.Replica || touched[me.PrimaryID] || touched[me.ID] {
 			continue
 		}
-		if p := find(obs, me.PrimaryID); p == nil || !replicated(n, p) {
+		p := find(obs, me.PrimaryID)
+		if p != nil && p.Server != nil && len(p.Server.View.Me().Slots) == 0 {
+			continue
+		}
+		if p == nil || !replicated(n, p) {
 			return fmt.Errorf("another shard is not whole: %s is not in sync", n.Name)
 		}
 	}
@@ -236,73 +236,6 @@ func allowedForget(obs Observation, a Forget) error {
 		}) {
 			return fmt.Errorf("forget %s: a node that never answered has its address", a.ID)
 		}
-	}
-	return nil
-}
-
-func allowedFailover(obs Observation, a Failover) error {
-	r := find(obs, a.Replica)
-	if r == nil || r.Server == nil || r.Server.View.Me().PrimaryID != a.Primary {
-		return fmt.Errorf("failover to %s: it is not a replica of %s", a.Replica, a.Primary)
-	}
-	if jobsOf(obs, a.Primary) {
-		return fmt.Errorf("failover to %s: slots move to or from its shard", r.Name)
-	}
-	p := find(obs, a.Primary)
-	switch a.Mode {
-	case Coordinated:
-		if p == nil || p.Server == nil || !replicated(r, p) {
-			return fmt.Errorf("failover to %s: it is not in sync", r.Name)
-		}
-		if p.Deleting || p.Pod.Deleting {
-			return nil // the shard is disturbed already, and not by us
-		}
-		if other := unheard(obs, nil); other != nil {
-			return fmt.Errorf("failover to %s: the view is partial, %s does not answer", r.Name, other.Name)
-		}
-		return otherWhole(obs, map[topology.NodeID]bool{a.Primary: true})
-	case Force:
-		if p != nil && p.Server != nil {
-			return fmt.Errorf("failover to %s by force: primary %s answers", r.Name, p.Name)
-		}
-	case Takeover:
-		return allowedTakeover(obs, a, p)
-	}
-	return nil
-}
-
-// allowedTakeover counts anew: half or more of the owners must be gone, or flagged by every
-// answering primary and not Ready; and no Ready pod may be out of our reach.
-func allowedTakeover(obs Observation, a Failover, primary *Node) error {
-	owners, lost := map[topology.NodeID]bool{}, map[topology.NodeID]bool{}
-	for _, n := range obs.Nodes {
-		if n.Server == nil {
-			if n.KnownID != "" && n.Pod.Ready && !n.Pod.Gone() {
-				return fmt.Errorf("takeover by %s: cut off from %s, whose pod is Ready", a.Replica, n.Name)
-			}
-			continue
-		}
-		for _, p := range n.Server.View.Peers {
-			if len(p.Slots) == 0 || p.Handshake {
-				continue
-			}
-			owners[p.ID] = true
-			other := find(obs, p.ID)
-			if other == nil && !p.Linked || other != nil && other.Server == nil && (other.Pod.Gone() || !other.Pod.Ready) {
-				lost[p.ID] = true
-			}
-		}
-	}
-	for id := range owners { // a counted owner that claims nothing itself is none
-		if n := find(obs, id); n != nil && n.Server != nil && len(n.Server.View.Me().Slots) == 0 {
-			delete(owners, id)
-		}
-	}
-	if primary != nil && primary.Server != nil {
-		return fmt.Errorf("takeover by %s: primary %s answers", a.Replica, primary.Name)
-	}
-	if 2*len(lost) < len(owners) {
-		return fmt.Errorf("takeover by %s: only %d of %d owners of slots are lost", a.Replica, len(lost), len(owners))
 	}
 	return nil
 }

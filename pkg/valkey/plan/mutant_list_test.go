@@ -22,6 +22,8 @@ var failoverMutants = []mutant{
 		guard: true, decide: takeOver, caught: []string{plantest.GuardAgrees}},
 	{name: "forces a failover as soon as a primary is silent", world: world(3, 1, fault(plantest.Sleep, 0, 3*time.Second)),
 		decide: forceAtOnce, caught: []string{plantest.NoForce}},
+	{name: "the guard lets nobody be forced whose primary is alive for it", world: world(3, 1, fault(plantest.CutOperator, 0, 20*time.Second)),
+		guard: true, decide: forceAtOnce, caught: []string{plantest.GuardAgrees}},
 	{name: "repeats the command while the votes are counted", world: world(3, 1, fault(plantest.Deaf, 0, 8*time.Second), fault(plantest.KillPrimary, 0, 0)),
 		see: forgetful, caught: []string{plantest.OneCommand}},
 	{name: "promotes the replica with the least data",

@@ -96,14 +96,26 @@ func (u *unit) failed() bool {
 	return u.server == nil && u.node != nil && !u.node.Pod.Ready && u.flagged()
 }
 
-// flagged says that every answering primary believes that it has failed.
+// flagged says that every answering primary believes that it has failed; where none answers, that everybody does.
 func (u *unit) flagged() bool {
+	voters, doubts := 0, 0
 	for _, t := range u.told {
-		if t.by.role == topology.Primary && !t.peer.Failing && !t.peer.Failed {
+		lives := !t.peer.Failing && !t.peer.Failed
+		switch {
+		case lives && t.by.role == topology.Primary:
 			return false
+		case lives:
+			doubts++
+		case t.by.role == topology.Primary:
+			voters++
 		}
 	}
-	return true
+	return voters > 0 || doubts == 0
+}
+
+// flaggedBy says that one of the servers believes so.
+func (u *unit) flaggedBy(v *unit) bool {
+	return slices.ContainsFunc(u.told, func(t told) bool { return t.by == v && (t.peer.Failing || t.peer.Failed) })
 }
 
 // ending: its ValkeyNode or its pod is being deleted; the process may still serve.
@@ -305,10 +317,16 @@ func (p *picture) hearsay() {
 			continue
 		}
 		p.ghosts = append(p.ghosts, u)
-		// The newest config epoch knows best what a silent node is.
+		// The newest config epoch knows best what a silent node is; of its slots some views may not have heard.
 		newest := slices.MaxFunc(u.told, func(a, b told) int { return cmp.Compare(a.peer.Epoch, b.peer.Epoch) })
 		u.role, u.following, u.epoch = newest.peer.Role, newest.peer.PrimaryID, newest.peer.Epoch
-		u.slots = slot.Of(newest.peer.Slots...)
+		var all []slot.Range
+		for _, t := range u.told {
+			if t.peer.Epoch == u.epoch {
+				all = append(all, t.peer.Slots...)
+			}
+		}
+		u.slots = slot.Of(all...)
 	}
 }
 

@@ -49,7 +49,7 @@ func (p *picture) promoteIn(s *shard) answer {
 	if tried.Count > 0 && tried.Ago < patience {
 		return wait(soon, "%s to be promoted in place of %s (attempt %d)", best.name(), primary.name(), tried.Count)
 	}
-	if primary.dead() && p.quorumLost() {
+	if primary.dead() && p.quorumLost(best) {
 		if cut := p.cutOff(); cut != nil {
 			return hold("operator cut off from %s, whose pod is Ready: it may be on the wrong side of a partition", cut.name())
 		}
@@ -60,7 +60,7 @@ func (p *picture) promoteIn(s *shard) answer {
 	switch {
 	case p.target.Failover != FailoverNative && provenDead(primary, best):
 		return do(force, "the process of primary %s is proven dead", primary.name())
-	case primary.flagged() && !best.server.LinkUp && best.server.LinkDownFor >= patience:
+	case primary.flagged() && primary.flaggedBy(best) && !best.server.LinkUp && best.server.LinkDownFor >= patience:
 		return do(force, "primary %s is lost and nobody was elected for %s", primary.name(), patience)
 	}
 	return wait(soon, "%s: primary unhealthy but replicas exist, waiting for auto-failover", primary.name())

@@ -228,9 +228,9 @@ func (p *picture) moving(u *unit) []topology.Migration {
 	return out
 }
 
-// quorumLost says whether half or more of the owners of slots are gone or failed: then
-// nobody can win an election (contract §6, design.md).
-func (p *picture) quorumLost() bool {
+// quorumLost says that nobody can elect the replica: half or more of the owners of slots are gone or failed, by all
+// that is known and by its own view, which decides how many votes it needs (contract §6, design.md).
+func (p *picture) quorumLost(replica *unit) bool {
 	owners, dead := 0, 0
 	for _, s := range p.shards {
 		if s.slots().Empty() {
@@ -241,7 +241,18 @@ func (p *picture) quorumLost() bool {
 			dead++
 		}
 	}
-	return owners > 0 && 2*dead >= owners
+	voters, mute := 0, 0
+	for i := range replica.server.View.Peers {
+		peer := &replica.server.View.Peers[i]
+		if len(peer.Slots) == 0 {
+			continue
+		}
+		voters++
+		if u := p.byID[peer.ID]; u.dead() || u.answering() && u.slots.Empty() {
+			mute++
+		}
+	}
+	return owners > 0 && 2*dead >= owners && 2*mute >= voters
 }
 
 // maxEpoch is the highest config epoch that anybody but the unit itself knows of.

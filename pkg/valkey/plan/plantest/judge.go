@@ -52,6 +52,15 @@ func (s *Simulation) judgeFailover(a plan.Failover) {
 	}
 }
 
+// outcomes drops the forced failovers whose primary serves again and says so: if it fails then, that is another matter.
+func (s *Simulation) outcomes() {
+	for key := range s.told {
+		if p := s.Model.servers[key.primary]; key.mode == plan.Force && p.primary() && s.Model.answers(p) {
+			delete(s.told, key)
+		}
+	}
+}
+
 // isKnownToMove says whether slots move to or from a server: by the operator's own order, or by that of somebody else if
 // one of the two servers can tell the operator.
 func (m *Model) isKnownToMove(s *server) bool {
@@ -96,17 +105,16 @@ func (s *Simulation) judgeForce(r, p *server) {
 	}
 }
 
-// judgeTakeover: half or more of the owners must be out of the replica's reach. An owner that has just got its slots
-// and died before the replica heard of them is one too: its vote is missing, and nobody else can tell of its slots.
+// judgeTakeover: half or more of the owners must be out of the replica's reach, by its own view, which counts the votes.
 func (s *Simulation) judgeTakeover(r, p *server) {
 	m := s.Model
 	owners, out := 0, 0
 	for n, q := range r.view {
-		if q == nil || q.slots.n == 0 && !m.servers[n].voter() {
+		if q == nil || q.slots.n == 0 {
 			continue
 		}
 		owners++
-		if !m.connected(r, m.servers[n]) || !m.servers[n].primary() {
+		if v := m.servers[n]; !m.connected(r, v) || !v.voter() {
 			out++
 		}
 	}

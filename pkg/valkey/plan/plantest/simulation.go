@@ -171,6 +171,7 @@ func (s *Simulation) bound() time.Duration {
 // afterBeat checks what must hold at every moment.
 func (s *Simulation) afterBeat() {
 	m, op := s.Model, s.Operator
+	s.outcomes()
 	if !op.calm || !op.formed {
 		return
 	}
