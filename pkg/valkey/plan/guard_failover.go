@@ -37,43 +37,41 @@ func allowedFailover(obs Observation, a Failover) error {
 			return fmt.Errorf("failover to %s by force: it does not find primary %s failing", r.Name, p.Name)
 		}
 	case Takeover:
-		return allowedTakeover(obs, a, p)
+		return allowedTakeover(obs, a, r, p)
 	}
 	return nil
 }
 
-// allowedTakeover counts anew: half or more of the owners must be gone, or flagged by every
-// answering primary and not Ready; and no Ready pod may be out of our reach.
-func allowedTakeover(obs Observation, a Failover, primary *Node) error {
-	owners, lost := map[topology.NodeID]bool{}, map[topology.NodeID]bool{}
+// allowedTakeover counts anew: of the owners of slots in the replica's view half or more cannot vote, since they are gone, do
+// not answer and are not Ready, own nothing, or do not know the primary. And no Ready pod may be out of our reach.
+func allowedTakeover(obs Observation, a Failover, replica, primary *Node) error {
 	for _, n := range obs.Nodes {
-		if n.Server == nil {
-			if n.KnownID != "" && n.Pod.Ready && !n.Pod.Gone() {
-				return fmt.Errorf("takeover by %s: cut off from %s, whose pod is Ready", a.Replica, n.Name)
-			}
-			continue
-		}
-		for _, p := range n.Server.View.Peers {
-			if len(p.Slots) == 0 || p.Handshake {
-				continue
-			}
-			owners[p.ID] = true
-			other := find(obs, p.ID)
-			if other == nil && !p.Linked || other != nil && other.Server == nil && (other.Pod.Gone() || !other.Pod.Ready) {
-				lost[p.ID] = true
-			}
-		}
-	}
-	for id := range owners { // a counted owner that claims nothing itself is none
-		if n := find(obs, id); n != nil && n.Server != nil && len(n.Server.View.Me().Slots) == 0 {
-			delete(owners, id)
+		if n.Server == nil && n.KnownID != "" && n.Pod.Ready && !n.Pod.Gone() {
+			return fmt.Errorf("takeover by %s: cut off from %s, whose pod is Ready", a.Replica, n.Name)
 		}
 	}
 	if primary != nil && primary.Server != nil {
 		return fmt.Errorf("takeover by %s: primary %s answers", a.Replica, primary.Name)
 	}
-	if 2*len(lost) < len(owners) {
-		return fmt.Errorf("takeover by %s: only %d of %d owners of slots are lost", a.Replica, len(lost), len(owners))
+	owners, mute := 0, 0
+	for _, p := range replica.Server.View.Peers {
+		if len(p.Slots) == 0 {
+			continue
+		}
+		owners++
+		other := find(obs, p.ID)
+		switch {
+		case other == nil && p.Linked, other != nil && other.Server == nil && !other.Pod.Gone() && other.Pod.Ready:
+		case other == nil || other.Server == nil:
+			mute++
+		default:
+			if _, knows := other.Server.View.Find(a.Primary); !knows || len(other.Server.View.Me().Slots) == 0 {
+				mute++
+			}
+		}
+	}
+	if 2*mute < owners {
+		return fmt.Errorf("takeover by %s: only %d of %d owners of slots cannot vote", a.Replica, mute, owners)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ var failoverMutants = []mutant{
 	{name: "forgets a dead primary before its replica is promoted", world: native(world(3, 1, fault(plantest.KillPrimary, 0, 0))),
 		guard: true, decide: forgetFirst, caught: []string{plantest.GuardAgrees}},
 	{name: "forgets a dead primary first, and no guard is there", world: native(world(3, 1, fault(plantest.KillPrimary, 0, 0))),
-		decide: forgetFirst, caught: []string{plantest.Converges, plantest.InShape}},
+		decide: forgetFirst, caught: []string{plantest.HeirFirst}},
 	{name: "takes over although it is the operator who is cut off", world: world(3, 1, fault(plantest.CutOperator, 0, 20*time.Second)),
 		decide: takeOver, caught: []string{plantest.TakeoverOnly}},
 	{name: "the guard forbids a takeover by an operator who is cut off", world: world(3, 1, fault(plantest.CutOperator, 0, 20*time.Second)),

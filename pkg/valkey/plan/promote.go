@@ -49,7 +49,7 @@ func (p *picture) promoteIn(s *shard) answer {
 	if tried.Count > 0 && tried.Ago < patience {
 		return wait(soon, "%s to be promoted in place of %s (attempt %d)", best.name(), primary.name(), tried.Count)
 	}
-	if primary.dead() && p.quorumLost(best) {
+	if primary.dead() && p.quorumLost(primary, best) {
 		if cut := p.cutOff(); cut != nil {
 			return hold("operator cut off from %s, whose pod is Ready: it may be on the wrong side of a partition", cut.name())
 		}

@@ -228,31 +228,28 @@ func (p *picture) moving(u *unit) []topology.Migration {
 	return out
 }
 
-// quorumLost says that nobody can elect the replica: half or more of the owners of slots are gone or failed, by all
-// that is known and by its own view, which decides how many votes it needs (contract §6, design.md).
-func (p *picture) quorumLost(replica *unit) bool {
-	owners, dead := 0, 0
-	for _, s := range p.shards {
-		if s.slots().Empty() {
-			continue
-		}
-		owners++
-		if s.primary.dead() {
-			dead++
-		}
-	}
-	voters, mute := 0, 0
+// quorumLost says that the replica cannot be elected in place of its primary. Its own view decides how many votes it
+// needs: those of more than half of the owners of slots (contract §6, design.md). The dead do not vote, nor does who
+// has none any more, or does not know the primary: one that joined after its death never hears of it.
+func (p *picture) quorumLost(primary, replica *unit) bool {
+	owners, mute := 0, 0
 	for i := range replica.server.View.Peers {
 		peer := &replica.server.View.Peers[i]
 		if len(peer.Slots) == 0 {
 			continue
 		}
-		voters++
-		if u := p.byID[peer.ID]; u.dead() || u.answering() && u.slots.Empty() {
+		owners++
+		u := p.byID[peer.ID]
+		switch {
+		case u.dead():
 			mute++
+		case u.answering():
+			if _, knows := u.server.View.Find(primary.id); !knows || u.slots.Empty() {
+				mute++
+			}
 		}
 	}
-	return owners > 0 && 2*dead >= owners && 2*mute >= voters
+	return 2*mute >= owners
 }
 
 // maxEpoch is the highest config epoch that anybody but the unit itself knows of.

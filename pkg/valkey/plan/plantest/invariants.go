@@ -14,6 +14,7 @@ const (
 	OneShard       = "one shard is disturbed at a time"
 	OneFailover    = "at most one failover a shard a roll"
 	LivingStay     = "no living node is forgotten"
+	HeirFirst      = "no dead primary is forgotten before its replica is promoted"
 	OneNodeASeat   = "one node for one seat"
 	SlotsStay      = "no slot is given away while its owner may be alive"
 	TakeoverOnly   = "takeover only without a quorum"
@@ -117,6 +118,11 @@ func (s *Simulation) judgeForget(a plan.Forget) {
 	v := m.byID(string(a.ID))
 	if v != nil && v.alive && v.object != nil && !v.object.removed && !v.object.gone(m.now) {
 		m.violate(LivingStay, "%s is alive", a.ID)
+	}
+	for _, r := range m.servers {
+		if v != nil && r.following == v.n && r.inherits() && r.object != nil && !r.object.removed {
+			m.violate(HeirFirst, "%s may still become the heir of %s", r.id, a.ID)
+		}
 	}
 }
 

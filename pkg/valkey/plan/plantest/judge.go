@@ -105,7 +105,7 @@ func (s *Simulation) judgeForce(r, p *server) {
 	}
 }
 
-// judgeTakeover: half or more of the owners must be out of the replica's reach, by its own view, which counts the votes.
+// judgeTakeover: half or more of the owners must be unable to vote for the replica, by its own view, which counts the votes.
 func (s *Simulation) judgeTakeover(r, p *server) {
 	m := s.Model
 	owners, out := 0, 0
@@ -114,13 +114,13 @@ func (s *Simulation) judgeTakeover(r, p *server) {
 			continue
 		}
 		owners++
-		if v := m.servers[n]; !m.connected(r, v) || !v.voter() {
+		if v := m.servers[n]; !m.connected(r, v) || !v.voter() || v.peer(p.n) == nil {
 			out++
 		}
 	}
 	serves := p.primary() && !p.lost() && m.connected(r, p)
 	if serves || 2*out < owners {
-		m.violate(TakeoverOnly, "%d of %d owners are out of reach of %s", out, owners, r.id)
+		m.violate(TakeoverOnly, "%d of %d owners cannot vote for %s", out, owners, r.id)
 	}
 }
 

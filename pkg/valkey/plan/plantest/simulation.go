@@ -123,6 +123,11 @@ func holds(d plan.Decision) bool {
 // unsettled says that something is still under way that nobody needs to do anything for now: a pod
 // ends, or has ended and its kubelet has not told yet.
 func (m *Model) unsettled() bool {
+	for _, v := range m.servers {
+		if v.running() && v.manual != nil {
+			return true // the primary may have come back, and be replaced all the same
+		}
+	}
 	for _, o := range m.objects {
 		switch {
 		case o.deleting, o.pod == nil, o.shown == nil, *o.shown != *o.pod:
