@@ -110,8 +110,8 @@ func (s *Simulation) fire(e Event) {
 		if e.Edit.Revision != "" || e.Edit.Restart != "" { // a new roll begins
 			clear(s.failovers)
 			op.disturbed = m.now < op.disturbedUntil || !op.calm
-			for _, when := range s.told { // one that is under way belongs to the roll before
-				op.disturbed = op.disturbed || m.now-when < Timeout
+			for _, last := range s.told { // one that is under way belongs to the roll before
+				op.disturbed = op.disturbed || m.now-last.at < Timeout
 			}
 		}
 		op.apply(e.Edit)

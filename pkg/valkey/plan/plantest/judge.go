@@ -8,10 +8,16 @@ import (
 	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
 )
 
-// command is a failover that was asked for.
+// command is a failover that can be asked for.
 type command struct {
 	primary int
 	mode    plan.Mode
+}
+
+// order is when it was, and of whom.
+type order struct {
+	at      time.Duration
+	replica int
 }
 
 func (s *Simulation) judgeFailover(a plan.Failover) {
@@ -25,10 +31,10 @@ func (s *Simulation) judgeFailover(a plan.Failover) {
 	}
 	// A stronger command after a weaker one is another matter: the primary may have died since.
 	key := command{p.n, a.Mode}
-	if when, told := s.told[key]; told && m.now-when < Timeout {
-		m.violate(OneCommand, "%s of %s was asked for %s ago", a.Mode, p.id, m.now-when)
+	if last, told := s.told[key]; told && m.now-last.at < Timeout && m.servers[last.replica].alive {
+		m.violate(OneCommand, "%s of %s was asked for %s ago", a.Mode, p.id, m.now-last.at)
 	}
-	s.told[key] = m.now
+	s.told[key] = order{m.now, r.n}
 	switch a.Mode {
 	case plan.Coordinated:
 		if p.object != nil && (p.object.deleting || p.object.pod.deleting) {

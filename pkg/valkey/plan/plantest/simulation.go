@@ -35,7 +35,7 @@ type Simulation struct {
 	OnDeed func(d plan.Decision)
 	// told is when a failover of a primary was asked for last; failovers counts those that came
 	// about in this roll, by scheduling index.
-	told      map[command]time.Duration
+	told      map[command]order
 	failovers map[int]int
 	still     time.Duration // when the last effect of an event has ended
 	// Took is how long after the last event's end the world came to its shape; Bound is how long it might take.
@@ -49,7 +49,7 @@ func NewSimulation(sc Scenario, planner Planner) *Simulation {
 	m := NewModel(sc.Seed, sc.Traits)
 	s := &Simulation{
 		Scenario: sc, Model: m, Operator: &Operator{m: m, planner: planner, Spec: sc.Start},
-		told: map[command]time.Duration{}, failovers: map[int]int{},
+		told: map[command]order{}, failovers: map[int]int{},
 	}
 	s.Operator.check = func(obs plan.Observation, target plan.Target, d plan.Decision) {
 		s.Deeds++
