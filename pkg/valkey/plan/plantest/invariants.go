@@ -149,13 +149,16 @@ func (s *Simulation) judgeCreate(target plan.Target, a plan.CreateNodes) {
 		for _, o := range m.objects {
 			// A node that cannot start keeps its seat until it is tried again, after a pause.
 			hopeless := o.pod != nil && o.pod.crashed && o.knownID == "" && o.revision == target.Revisions[0] && o.restart == target.Restart
-			if o.shard != index || o.deleting || o.lifecycle == plan.Leaving || o.pod != nil && (o.pod.deleting || o.gone(m.now) && !hopeless) {
+			if o.shard != index || o.deleting || o.lifecycle == plan.Leaving || o.pod != nil && o.gone(m.now) && !hopeless {
 				continue
 			}
-			n++
 			if o.pod != nil && o.pod.server != nil && o.pod.server.voter() {
 				owners[o.pod.server.n] = true
 			}
+			if o.pod != nil && o.pod.deleting {
+				continue // its successor gets a seat while it ends
+			}
+			n++
 			if o.pod != nil && o.pod.server != nil && o.pod.server.inherits() {
 				heirs++
 			}
