@@ -99,7 +99,7 @@ func (p *picture) missing(join JoinType) []NewNode {
 }
 
 // strength counts the nodes that have a seat in a shard.
-func (p *picture) strength(s *shard) int { return len(s.usable()) + p.crashes(s.all()) }
+func (p *picture) strength(s *shard) int { return len(s.usable()) + p.crashes(s.all()) + s.expected }
 
 // crashes counts nodes that exited before they answered: retryCrashed sees to them, ever more
 // slowly, and until then they keep their seats.

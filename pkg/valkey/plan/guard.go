@@ -132,7 +132,7 @@ func allowedRemoval(obs Observation, a RemoveNodes) error {
 		if other := unheard(obs, going); other != nil {
 			return fmt.Errorf("remove %s: the view is partial, %s does not answer", n.Name, other.Name)
 		}
-		if err := leavesCopy(obs, n); err != nil {
+		if err := leavesCopy(obs, "remove", n); err != nil {
 			return err
 		}
 	}
@@ -144,8 +144,8 @@ func alone(n *Node) bool {
 	return n.Server != nil && len(n.Server.View.Peers) == 1 && n.Server.View.Me().Role == topology.Primary && n.Server.Keys == 0
 }
 
-// leavesCopy refuses to remove a replica whose primary does not answer: it may be the last copy.
-func leavesCopy(obs Observation, n *Node) error {
+// leavesCopy refuses to take away a replica whose primary does not answer: it may be the last copy.
+func leavesCopy(obs Observation, verb string, n *Node) error {
 	if n.Server == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func leavesCopy(obs Observation, n *Node) error {
 	primary := find(obs, me.PrimaryID)
 	if primary == nil || primary.Server == nil {
 		if owned := claimed(obs, me.PrimaryID); !owned.Empty() {
-			return fmt.Errorf("remove %s: its primary does not answer, it may be the last copy of slots %s", n.Name, owned)
+			return fmt.Errorf("%s %s: its primary does not answer, it may be the last copy of slots %s", verb, n.Name, owned)
 		}
 	}
 	return nil
@@ -301,7 +301,7 @@ func allowedAttach(obs Observation, a Attach) error {
 	case p.Server.View.Me().Role != topology.Primary:
 		return fmt.Errorf("attach %s: %s is no primary", r.Name, p.Name)
 	}
-	return nil
+	return leavesCopy(obs, "attach", r)
 }
 
 func allowedMeet(obs Observation, a Meet) error {

@@ -137,9 +137,9 @@ func (u *unit) me() topology.Peer { return u.server.View.Me() }
 type shard struct {
 	index   int // scheduling index; a hint
 	primary *unit
-	// replicas follow the primary, alive or not. coming are nodes of this index that do
-	// not follow anybody yet.
+	// replicas follow the primary, alive or not. coming are nodes of this index that do not yet.
 	replicas, coming []*unit
+	expected         int // replicas of another shard that will come home
 }
 
 func (s *shard) slots() *slot.Set { return &s.primary.slots }
@@ -207,6 +207,7 @@ func look(obs Observation, target Target) *picture {
 	p.hearsay()
 	p.claims()
 	p.findShards()
+	p.callHome()
 	p.seatNodes()
 	return p
 }

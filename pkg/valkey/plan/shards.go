@@ -149,6 +149,34 @@ func (p *picture) seatNodes() {
 	}
 }
 
+// callHome gives a replica that another shard has too many back to the shard of its index, which lacks it. A primary that
+// loses its last slots follows who took them, and its replicas go with it: after a failover on both sides of a partition
+// that may be another shard. It comes once another replica there is in sync; until then its seat is kept.
+func (p *picture) callHome() {
+	for _, s := range p.shards {
+		for _, u := range slices.Clone(s.replicas) {
+			away := u.core && !u.ending() && u.node.Lifecycle != Leaving && u.node.Shard != s.index
+			if !away || !s.primary.answering() || !s.leaving() && p.room(s) >= 0 {
+				continue
+			}
+			home := p.neediest(u.node.Shard)
+			switch {
+			case home == nil || home.leaving() || !home.primary.core || p.room(home) <= 0:
+			case !s.slots().Empty() && !s.hasOther(u):
+				home.expected++
+			default:
+				s.replicas = slices.DeleteFunc(s.replicas, func(v *unit) bool { return v == u })
+				u.shard, home.coming = home, append(home.coming, u)
+			}
+		}
+	}
+}
+
+// hasOther says that a replica other than the one is in sync and stays.
+func (s *shard) hasOther(u *unit) bool {
+	return slices.ContainsFunc(s.replicas, func(v *unit) bool { return v != u && !v.ending() && inSync(v, s.primary) })
+}
+
 // neediest is the shard of an index that has most room, a leaving one only if there is no other. There are two of one
 // index where a primary died, or came back after its replica was elected, and kept slots that the replica had not heard
 // of. If one of them got all newcomers, what the other lacks would be created and dropped as superfluous for ever; and

@@ -66,6 +66,9 @@ type Change struct {
 	Paused   *bool
 }
 
+// breaks is how many migrations fail after a BreakJobs.
+func breaks(e Event) int { return 1 + e.N%6 }
+
 func (e Event) String() string {
 	s := fmt.Sprintf("%s %s", e.At, e.Kind)
 	if e.On != "" {
@@ -132,7 +135,7 @@ func (s *Simulation) fire(e Event) {
 	case Deaf:
 		m.deafUntil = until
 	case BreakJobs:
-		m.brokenJobs = 1 + e.N%6
+		m.brokenJobs = breaks(e)
 	case CrashNow:
 		op.dies(e.For)
 	case CrashBefore:

@@ -44,6 +44,7 @@ type pod struct {
 	deleting bool
 	deadline time.Duration
 	stopping bool // its kubelet has sent SIGTERM
+	overdue  bool // it should have ended long ago; its host does not answer
 	crashed  bool
 	endedAt  time.Duration
 }
@@ -118,6 +119,12 @@ func (m *Model) tickPod(o *object) {
 	p := o.pod
 	if o.deleting && !p.deleting && p.phase.live() {
 		p.delete(m.now)
+	}
+	if !p.overdue && p.phase.live() && o.gone(m.now) {
+		p.overdue = true
+		if !o.deleting {
+			m.mourn() // somebody deleted it, and its host never answered
+		}
 	}
 	switch {
 	case !p.phase.live():

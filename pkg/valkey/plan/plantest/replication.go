@@ -128,7 +128,7 @@ func (m *Model) ownerOf(n int) *server {
 func (m *Model) mourn() {
 	var most [Keys]uint32
 	for _, s := range m.servers {
-		if !s.alive || s.object != nil && s.object.deleting {
+		if o := s.object; !s.alive || o != nil && (o.deleting || o.pod == nil || o.gone(m.now)) {
 			continue
 		}
 		owned := &s.me().slots.set

@@ -161,7 +161,7 @@ func (s *Simulation) bound() time.Duration {
 		case HostDown, HostCut:
 			lostHost = hostGrace + evictAfter + 2*podGrace
 		case BreakJobs:
-			d += time.Minute
+			d += time.Duration(breaks(e)) * time.Minute // the longest pause before another try
 		case Edit:
 			if strings.HasPrefix(e.Edit.Revision, BadConfig) {
 				crashes = 5 * time.Minute
