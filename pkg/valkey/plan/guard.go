@@ -65,21 +65,32 @@ func unheard(obs Observation, except map[NodeName]bool) *Node {
 	return nil
 }
 
-// claimed is what a node owns: by its own words, else by anybody's, less what those who answer own.
+// claimed is what a node owns: by its own words, else by anybody's, less what those who answer own, and what anybody
+// gives to another silent node at a higher config epoch.
 func claimed(obs Observation, id topology.NodeID) slot.Set {
 	if n := find(obs, id); n != nil && n.Server != nil {
 		return slot.Of(n.Server.View.Me().Slots...)
 	}
-	var out, own slot.Set
+	var out, others slot.Set
+	var epoch uint64
 	for i := range obs.Nodes {
 		if s := obs.Nodes[i].Server; s != nil {
 			if p, ok := s.View.Find(id); ok {
-				out = out.Union(slot.Of(p.Slots...))
+				out, epoch = out.Union(slot.Of(p.Slots...)), max(epoch, p.Epoch)
 			}
-			own = own.Union(slot.Of(s.View.Me().Slots...))
+			others = others.Union(slot.Of(s.View.Me().Slots...))
 		}
 	}
-	return out.Minus(own)
+	for i := range obs.Nodes {
+		if s := obs.Nodes[i].Server; s != nil {
+			for _, p := range s.View.Peers {
+				if n := find(obs, p.ID); p.Epoch > epoch && (n == nil || n.Server == nil) {
+					others = others.Union(slot.Of(p.Slots...))
+				}
+			}
+		}
+	}
+	return out.Minus(others)
 }
 
 // jobsOf says whether a server takes part in a running migration, by anybody's words.
@@ -132,7 +143,7 @@ func allowedRemoval(obs Observation, a RemoveNodes) error {
 		if other := unheard(obs, going); other != nil {
 			return fmt.Errorf("remove %s: the view is partial, %s does not answer", n.Name, other.Name)
 		}
-		if err := leavesCopy(obs, "remove", n); err != nil {
+		if err := leavesCopy(obs, n); err != nil {
 			return err
 		}
 	}
@@ -144,8 +155,8 @@ func alone(n *Node) bool {
 	return n.Server != nil && len(n.Server.View.Peers) == 1 && n.Server.View.Me().Role == topology.Primary && n.Server.Keys == 0
 }
 
-// leavesCopy refuses to take away a replica whose primary does not answer: it may be the last copy.
-func leavesCopy(obs Observation, verb string, n *Node) error {
+// leavesCopy refuses to remove a replica whose primary does not answer: it may be the last copy.
+func leavesCopy(obs Observation, n *Node) error {
 	if n.Server == nil {
 		return nil
 	}
@@ -156,7 +167,7 @@ func leavesCopy(obs Observation, verb string, n *Node) error {
 	primary := find(obs, me.PrimaryID)
 	if primary == nil || primary.Server == nil {
 		if owned := claimed(obs, me.PrimaryID); !owned.Empty() {
-			return fmt.Errorf("%s %s: its primary does not answer, it may be the last copy of slots %s", verb, n.Name, owned)
+			return fmt.Errorf("remove %s: its primary does not answer, it may be the last copy of slots %s", n.Name, owned)
 		}
 	}
 	return nil
@@ -301,7 +312,7 @@ func allowedAttach(obs Observation, a Attach) error {
 	case p.Server.View.Me().Role != topology.Primary:
 		return fmt.Errorf("attach %s: %s is no primary", r.Name, p.Name)
 	}
-	return leavesCopy(obs, "attach", r)
+	return nil
 }
 
 func allowedMeet(obs Observation, a Meet) error {

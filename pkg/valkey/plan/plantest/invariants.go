@@ -120,7 +120,7 @@ func (s *Simulation) judgeForget(a plan.Forget) {
 		m.violate(LivingStay, "%s is alive", a.ID)
 	}
 	for _, r := range m.servers {
-		if v != nil && r.following == v.n && r.inherits() && r.object != nil && !r.object.removed {
+		if v != nil && r.following == v.n && r.inherits() && !r.lost() {
 			m.violate(HeirFirst, "%s may still become the heir of %s", r.id, a.ID)
 		}
 	}
