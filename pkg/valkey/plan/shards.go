@@ -226,12 +226,13 @@ func inSync(replica, primary *unit) bool {
 	return false
 }
 
-// best is the replica to promote: answering, not loading; of those one that stays rather than
-// one that is being deleted, and then the one with the highest offset.
+// best is the replica to promote: answering, not loading, and following the primary itself (what follows a former replica
+// of it would inherit nothing); of those one that stays rather than one that is being deleted, and then the one with the
+// highest offset.
 func (s *shard) best() *unit {
 	var out *unit
 	for _, u := range s.replicas {
-		if !u.core || u.server.Loading {
+		if !u.core || u.server.Loading || u.following != s.primary.id {
 			continue
 		}
 		if out == nil || cmp.Or(
