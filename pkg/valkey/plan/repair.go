@@ -81,7 +81,28 @@ func (p *picture) forgetOne(u *unit) answer {
 	if u.slots.Empty() {
 		return do(f, "%s has departed", u.name())
 	}
+	if heir := p.unaware(u); heir != nil {
+		return do(f, "%s has departed, and %s, which does not know yet that it took over slots %s, has a copy", u.name(), heir.name(), u.slots)
+	}
 	return do(f, "%s has departed and no replica of it is left: the keys in slots %s are lost", u.name(), u.slots)
+}
+
+// unaware is a replica that still follows the former owner of all slots of a departed primary: it has not heard who took
+// them over. Nobody tells it but in answer to a request for votes, of a primary that kept its config epoch at its takeover
+// not even then. Once the departed one is forgotten by all, it inherits from whom it follows.
+func (p *picture) unaware(lost *unit) *unit {
+	for _, u := range p.core {
+		if u.role != topology.Replica {
+			continue
+		}
+		former := p.byID[u.following]
+		believed, _ := u.server.View.Find(u.following)
+		rest := lost.slots.Minus(slot.Of(believed.Slots...))
+		if former != nil && former.gone() && rest.Empty() {
+			return u
+		}
+	}
+	return nil
 }
 
 // dropDead removes ValkeyNodes whose pod is gone and whom no member lists any more.

@@ -46,7 +46,10 @@ type bench struct {
 
 func start(t *testing.T, n int) *bench {
 	b := &bench{t: t, dead: map[int]bool{}, servers: valkeyproc.Start(t, n, valkeyproc.Options{
-		Override: map[string]string{"cluster-require-full-coverage": "no"}, // a key in part of the slots is enough
+		Override: map[string]string{
+			"cluster-require-full-coverage": "no", // a key in part of the slots is enough
+			"enable-debug-command":          "yes",
+		},
 	})}
 	for _, s := range b.servers {
 		b.ids = append(b.ids, s.ID(t))
@@ -81,6 +84,12 @@ func (b *bench) Do(i int, verb string, args []string) error {
 		return nil
 	case "key":
 		b.servers[i].CLI(b.t, "SET", "lvb", "value") // slot 17, as in the model
+		return nil
+	case "deaf":
+		b.servers[i].CLI(b.t, "DEBUG", "DROP-CLUSTER-PACKET-FILTER", "-2") // all
+		return nil
+	case "hears":
+		b.servers[i].CLI(b.t, "DEBUG", "DROP-CLUSTER-PACKET-FILTER", "-1") // none
 		return nil
 	case "delslots":
 		first, last, _ := strings.Cut(args[0], "-")

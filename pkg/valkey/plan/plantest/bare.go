@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/momentohq/valkey-operator/pkg/valkey/slot"
 	"github.com/momentohq/valkey-operator/pkg/valkey/topology"
@@ -42,6 +43,15 @@ func (b *Bare) Do(i int, verb string, args []string) error {
 		return s.setConfigEpoch(n)
 	case "kill":
 		s.die()
+		return nil
+	case "deaf", "hears":
+		for _, o := range b.m.servers {
+			if verb == "deaf" && o != s {
+				b.m.cutPairs[pair(s.n, o.n)] = cut{time.Hour}
+			} else {
+				delete(b.m.cutPairs, pair(s.n, o.n))
+			}
+		}
 		return nil
 	case "cancel":
 		s.cancelMigrations()

@@ -32,6 +32,7 @@ type ServerScript struct {
 //	stays                so it must still be after some time
 //	rest                 let three seconds pass: a server does not vote in its first two
 //	synced 1             server 1 must come in sync with its primary
+//	1 deaf               from now on server 1 hears nobody, until it `hears`
 //
 // An empty line ends a script.
 func ParseServerScripts(text string) ([]ServerScript, error) {

@@ -119,7 +119,9 @@ func (s *server) failover(mode string) error {
 	}
 	switch mode {
 	case "TAKEOVER":
-		s.current++
+		if s.me().epoch == 0 || s.me().epoch != s.maxEpoch() {
+			s.current++ // one that has the newest epoch from before keeps it
+		}
 		s.promote("took over")
 		return nil
 	case "FORCE":
@@ -136,6 +138,17 @@ func (s *server) failover(mode string) error {
 		m.servers[s.following].pausedUntil = m.now + 2*Beat
 	}
 	return nil
+}
+
+// maxEpoch is the newest config epoch that the server knows of.
+func (s *server) maxEpoch() uint64 {
+	top := s.current
+	for _, p := range s.view {
+		if p != nil {
+			top = max(top, p.epoch)
+		}
+	}
+	return top
 }
 
 func (s *server) migrateSlots(set slot.Set, target topology.NodeID) error {

@@ -108,7 +108,8 @@ func (r *server) askForVotes(force bool) bool {
 // votesAfter is how long after its start a primary finds it unsafe to vote (measured on 9.1.2).
 const votesAfter = 2 * time.Second
 
-// vote is refused for every reason that a real primary has.
+// vote is refused for every reason that a real primary has. Who asks for slots that another one has claimed since is told of it;
+// in pings nobody tells a replica.
 func (v *server) vote(r *server, force bool) bool {
 	asks := v.peer(r.n)
 	if !v.voter() || asks == nil || r.current < v.current || v.m.now-v.bornAt < votesAfter {
@@ -132,6 +133,7 @@ func (v *server) vote(r *server, force bool) bool {
 		}
 		overlap := q.claims().Intersect(claimed.slots.set)
 		if !overlap.Empty() {
+			r.update(n, q)
 			return false
 		}
 	}
