@@ -64,7 +64,8 @@ func (p *picture) awaited(a *Attempt, moves []Move) bool {
 		return u != nil && u.shard != nil && u.shard.primary == u && !u.slots.Empty() &&
 			(a.Kind != "PrimaryDown" || !u.answering())
 	case "SlotsUneven":
-		if !slices.ContainsFunc(moves, func(m Move) bool { return m.pair() == a.Subject }) {
+		wanted := slices.ContainsFunc(moves, func(m Move) bool { return m.pair() == a.Subject })
+		if !wanted && a.Ago >= movePause(a.Count) { // until then an edit may ask for the pair again
 			return false
 		}
 		job, found := p.lastJob(a.Subject)

@@ -105,7 +105,7 @@ func (p *picture) rebalance() answer {
 	var waiting answer
 	for _, m := range moves {
 		tried := p.obs.attempts("SlotsUneven", m.pair())
-		if pause := backoff(tried.Count, time.Second, time.Minute); tried.Count > 0 && tried.Ago < pause {
+		if pause := movePause(tried.Count); tried.Ago < pause {
 			waiting = wait(min(pause-tried.Ago, later), "the next try to move slots from %s to %s after %d failures: %s",
 				p.nameOf(m.From), p.nameOf(m.To), tried.Count, tried.Message)
 			continue
@@ -124,6 +124,9 @@ func (p *picture) rebalance() answer {
 	}
 	return do(MoveSlots{ready}, "%d slots are not where they belong", total(ready))
 }
+
+// movePause is how long the next try waits after a number of failed migrations between a pair.
+func movePause(failures int) time.Duration { return backoff(failures, time.Second, time.Minute) }
 
 func (m Move) pair() string { return fmt.Sprintf("%s>%s", m.From, m.To) }
 
