@@ -223,7 +223,7 @@ func (p *picture) attachReplicas() answer {
 			continue
 		}
 		for _, u := range slices.Concat(s.coming, s.replicas) {
-			if !u.core || u.following == s.primary.id || u.ending() || u.node.Lifecycle == Leaving {
+			if !u.core || u.following == s.primary.id || u.ending() || u.node.Lifecycle == Leaving && !(s.leaving() && p.orphaned(u)) {
 				continue
 			}
 			if u.server.Keys > 0 && u.role == topology.Primary {
@@ -238,6 +238,13 @@ func (p *picture) attachReplicas() answer {
 		}
 	}
 	return waiting
+}
+
+// orphaned says that the primary that a replica follows is gone and owns nothing: nobody can forget it before the replica
+// follows another one.
+func (p *picture) orphaned(u *unit) bool {
+	lost := p.byID[u.following]
+	return u.role == topology.Replica && (lost == nil || lost.gone() && lost.slots.Empty())
 }
 
 // mingled says that every member knows the node and has no handshake with it under way. The

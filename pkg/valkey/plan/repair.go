@@ -249,8 +249,7 @@ func (p *picture) stranded(u *unit) string {
 		// One that has a shard of its index is attached there. One that believes its
 		// primary to own slots has not heard yet who took them over.
 		believed, _ := u.server.View.Find(u.following)
-		lost := p.byID[u.following]
-		if u.shard == nil && len(believed.Slots) == 0 && (lost == nil || lost.gone() && lost.slots.Empty()) {
+		if u.shard == nil && len(believed.Slots) == 0 && p.orphaned(u) {
 			return fmt.Sprintf("its primary %s is gone and owned nothing", u.following)
 		}
 	}
