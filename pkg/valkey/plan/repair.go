@@ -87,9 +87,9 @@ func (p *picture) forgetOne(u *unit) answer {
 	return do(f, "%s has departed and no replica of it is left: the keys in slots %s are lost", u.name(), u.slots)
 }
 
-// unaware is a replica that still follows the former owner of all slots of a departed primary: it has not heard who took
-// them over. Nobody tells it but in answer to a request for votes, of a primary that kept its config epoch at its takeover
-// not even then. Once the departed one is forgotten by all, it inherits from whom it follows.
+// unaware finds a replica that still follows the former owner of all slots of a departed primary: it has not heard who took
+// them over. The servers tell it only in answer to a request for votes, and not even then where the heir kept its config
+// epoch at a TAKEOVER (9.1.2). Once all have forgotten the heir, the replica inherits from whom it follows.
 func (p *picture) unaware(lost *unit) *unit {
 	for _, u := range p.core {
 		if u.role != topology.Replica {
